@@ -1,0 +1,1 @@
+"""Outbound adapters: vector engines, embedders, rerankers, blobs."""

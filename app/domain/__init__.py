@@ -1,0 +1,1 @@
+"""The words of the service: documents, passages, jobs, ports and errors. No I/O, no framework."""

@@ -1,0 +1,1 @@
+"""Data sets, metrics and comparison of retrieval runs."""

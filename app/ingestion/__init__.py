@@ -1,0 +1,1 @@
+"""A document's way: accept, parse, chunk, embed, verify, flip, purge."""

@@ -1,0 +1,1 @@
+"""A query's way: gate, embed and tokenize, search, visible revisions, fuse, floor, rerank, hits."""

@@ -1,0 +1,1 @@
+"""The metadata database: tables, catalog, jobs, settings rows, migrations."""

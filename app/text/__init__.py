@@ -1,0 +1,1 @@
+"""Pure text: normalisation, weights, labels, sentence cuts, the lexical tokenizer."""
