@@ -1,0 +1,71 @@
+"""Hits and progress for people."""
+
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from app.cli.ingesting import Progress as IngestProgress
+from app.domain.search import Hit, SearchResult
+
+SNIPPET = 160
+
+
+def breadcrumb(hit: Hit) -> str:
+    """`Регламент.md › 2. Первичная диагностика`."""
+    return " › ".join((hit.source_name, *hit.section_path))
+
+
+def scores_line(hit: Hit) -> str:
+    """Every score that the hit earned, by name."""
+    scores = {name: getattr(hit.scores, name) for name in ("rerank", "fused", "cosine", "lexical")}
+    return "  ".join(f"{name} {value:.4f}" for name, value in scores.items() if value is not None)
+
+
+def snippet(hit: Hit) -> str:
+    """The beginning of the content, on one line."""
+    text = " ".join(hit.text[hit.content_start :].split())
+    return text if len(text) <= SNIPPET else text[: SNIPPET - 1].rstrip() + "…"
+
+
+def print_hits(console: Console, hits: Sequence[Hit], *, indent: str = "  ") -> None:
+    for number, hit in enumerate(hits, start=1):
+        console.print(f"{indent}[bold]{number}.[/bold] [cyan]{escape(breadcrumb(hit))}[/cyan]", highlight=False)
+        console.print(f"{indent}   [dim]{scores_line(hit)}[/dim]", highlight=False)
+        console.print(f"{indent}   {escape(snippet(hit))}", highlight=False)
+
+
+def times_line(timings_ms: Mapping[str, float]) -> str:
+    """Stage times in order of their stages."""
+    return "  ".join(f"{name} {ms:.1f} ms" for name, ms in timings_ms.items())
+
+
+def print_result(console: Console, result: SearchResult) -> None:
+    """Hits, what was missing, and how long each stage took."""
+    if not result.hits:
+        console.print(f"No hits: {result.outcome}")
+    print_hits(console, result.hits, indent="")
+    for item in result.degraded:
+        console.print(f"[yellow]degraded[/yellow]: {item.stage} ({item.cause}, after {item.after_ms:.0f} ms)")
+    if result.notes:
+        console.print(f"[dim]notes: {', '.join(result.notes)}[/dim]")
+    console.print(f"[dim]{times_line(result.timings_ms)}[/dim]", highlight=False)
+
+
+async def show_progress(stream: AsyncIterator[IngestProgress], title: str) -> None:
+    """A bar on standard error; without a terminal, one line at the end."""
+    console = Console(file=sys.stderr)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("chunks"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=False) as bar:
+        task = bar.add_task(title, total=None)
+        async for state in stream:
+            files = f"{title} {state.files_done}/{state.files_total} files"
+            bar.update(task, description=files, completed=state.chunks_done, total=state.chunks_total or None)
