@@ -1,16 +1,12 @@
 """The door while the models load: alive at once, ready when everything is."""
 
 import json
-from typing import Any
 
-from litestar.types import ASGIApp, Receive, Scope, Send
+from app.api.access import KeylessAccess
+from app.api.asgi import App, Receive, Scope, Send, respond
+from app.api.edge import Edge
 
-STARTING = {
-    "type": "about:blank",
-    "title": "Service Unavailable",
-    "status": 503,
-    "detail": "the service is starting: models are being loaded",
-}
+RETRY_AFTER = ("Retry-After", "1")
 
 
 class StartingGate:
@@ -20,23 +16,28 @@ class StartingGate:
     """
 
     def __init__(self) -> None:
-        self._app: ASGIApp | None = None
+        self._app: App = Edge(app=_starting, access=KeylessAccess())
 
-    def open(self, app: ASGIApp) -> None:
+    def open(self, app: App) -> None:
         """From now on every request goes to `app`."""
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._app is not None:
-            await self._app(scope, receive, send)
-        elif scope["type"] == "http":
-            await _answer(scope["path"], send)
+        await self._app(scope, receive, send)
 
 
-async def _answer(path: str, send: Any) -> None:
-    alive = path == "/health/live"
-    body = json.dumps({"status": "alive"} if alive else STARTING | {"instance": path}).encode()
-    kind = b"application/json" if alive else b"application/problem+json"
-    headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), (b"retry-after", b"1")]
-    await send({"type": "http.response.start", "status": 200 if alive else 503, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+async def _starting(scope: Scope, _receive: Receive, send: Send) -> None:
+    if scope["type"] != "http":
+        return
+    scope["path_template"] = scope["path"] if scope["path"].startswith("/health/") else "starting"
+    if scope["path"] == "/health/live":
+        await respond(send, 200, b'{"status":"alive"}', "application/json")
+        return
+    problem = {
+        "type": "urn:kroshka:problem:starting",
+        "title": "Service Unavailable",
+        "status": 503,
+        "detail": "the service is starting: models are being loaded",
+        "instance": scope["path"],
+    }
+    await respond(send, 503, json.dumps(problem).encode(), "application/problem+json", [RETRY_AFTER])

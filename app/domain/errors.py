@@ -66,7 +66,7 @@ class LimitExceeded(InvalidInput):
 
     def __init__(self, pointer: str, *, actual: int, limit: int, unit: str) -> None:
         super().__init__(pointer, f"{actual} {unit}, at most {limit} are allowed", limit=limit)
-        self.actual = actual
+        self.actual, self.unit = actual, unit
 
 
 class NotFound(PermanentError):

@@ -5,7 +5,7 @@ All async methods may raise the role's `…Unavailable` (transient) and must hon
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from msgspec import Struct
@@ -166,6 +166,9 @@ class Catalog(Protocol):
 
     async def collection(self, workspace_id: UUID, collection_id: UUID) -> Collection: ...
 
+    async def check_collection(self, workspace_id: UUID, collection_id: UUID) -> None:
+        """Raises CollectionNotFound; cheaper than `collection`, which counts."""
+
     async def find_collection(self, workspace_id: UUID, name: str) -> Collection | None:
         """By name, without regard to case."""
 
@@ -190,6 +193,9 @@ class Catalog(Protocol):
         cursor: str | None = None,
     ) -> DocumentPage: ...
 
+    async def original(self, workspace_id: UUID, document_id: UUID) -> Revision:
+        """The current revision, or the newest while none is current. Raises DocumentNotFound."""
+
     async def delete_document(self, workspace_id: UUID, document_id: UUID) -> UUID:
         """Not found by any search from this moment; returns the delete job's id."""
 
@@ -202,12 +208,19 @@ class RevisionStore(Protocol):
 
     async def revision(self, revision_id: UUID) -> Revision | None: ...
 
+    async def is_overtaken(self, revision: Revision) -> bool:
+        """Whether a higher number is current already: then this revision has nothing left to do."""
+
     async def set_state(self, lease: Lease, revision_id: UUID, state: RevisionState) -> None: ...
 
     async def replace_chunks(self, lease: Lease, revision: Revision, chunks: Sequence[Chunk]) -> None:
         """Deletes the revision's rows and writes these in slices of 1,000; state `chunked` comes last."""
 
-    async def chunk_rows(self, revision_id: UUID) -> list[ChunkRow]: ...
+    async def chunk_rows(self, revision_id: UUID) -> list[ChunkRow]:
+        """All chunks of a revision, in order."""
+
+    async def chunk_versions(self, chunk_ids: Sequence[UUID]) -> dict[UUID, int]:
+        """Row versions as they are now: a writer reads them again after its upsert, to see edits that came between."""
 
     async def collection_chunk_count(self, collection_id: UUID, *, without_document: UUID) -> int:
         """Chunks of current revisions of the collection's other documents."""
@@ -231,8 +244,12 @@ class RevisionStore(Protocol):
     async def purgeable_chunk_ids(self, lease: Lease, revision_id: UUID) -> list[UUID] | None:
         """Chunk ids of a revision that may go; None when it must stay (a retry has flipped it meanwhile)."""
 
-    async def forget_revision(self, lease: Lease, revision_id: UUID) -> None:
-        """Deletes a purged revision's chunk rows and finishes the job."""
+    async def forget_revision(self, lease: Lease, revision_id: UUID) -> list[str]:
+        """Deletes a purged revision's chunk rows and finishes the job.
+
+        The last ten originals of a document stay as its history; returns the keys of the blobs that nobody refers to
+        any more.
+        """
 
     async def document_chunk_ids(self, document_id: UUID) -> list[UUID]: ...
 
@@ -256,8 +273,20 @@ class JobQueue(Protocol):
 
     async def finish(self, lease: Lease, state: JobState, error: StoredError | None = None) -> None: ...
 
-    async def release_dead_workers(self, worker_prefix: str, alive: Sequence[str]) -> int:
-        """Cuts the leases of this host's workers that are not alive to now + the write time-out."""
+    async def postpone(self, lease: Lease, *, delay: timedelta, payload: dict[str, Any] | None = None) -> None:
+        """Back to the queue without blame: the worker stops, or the next step is not due (`payload` is its note)."""
+
+    async def failures(self, lease: Lease) -> int:
+        """Failed attempts in a row; an attempt that made progress clears them. Raises LeaseLost."""
+
+    async def running_workers(self, worker_prefix: str) -> list[str]:
+        """Workers that hold a job now and whose id begins so (all workers of one host)."""
+
+    async def release_dead_workers(self, dead: Sequence[str]) -> int:
+        """Cuts the leases of these workers to now + the write time-out: their last write may still land."""
+
+    async def prune(self, *, keep: timedelta) -> int:
+        """Deletes jobs that ended longer ago than this; returns how many."""
 
     async def job(self, workspace_id: UUID, job_id: UUID) -> Job: ...
 

@@ -1,0 +1,1 @@
+"""Embedding models that run in our own process, from weights installed with the service."""

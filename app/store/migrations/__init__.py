@@ -1,0 +1,1 @@
+"""Migrations (alembic), packaged so that the service migrates itself at start."""

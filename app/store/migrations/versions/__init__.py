@@ -1,0 +1,1 @@
+"""One file a change of the schema; files are named r<number>_<what>."""
