@@ -51,6 +51,9 @@ class Edge:
         self._log = structlog.get_logger("kroshka.http")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":  # there are none, and none may come in unchecked
+            await send({"type": "websocket.close", "code": 1008})
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -69,7 +72,9 @@ class Edge:
             self._log.error("request_failed", exc_info=True)  # the processors write its type and places, no message
             if answer.status is not None:
                 raise AnswerBroken("the answer broke off") from None
-            await _respond_with_problem(answer, 500, "internal", "Internal Server Error", "something went wrong here")
+            await _respond_with_problem(
+                answer, inner["path"], 500, "internal", "Internal Server Error", "something went wrong here"
+            )
         finally:
             self._book(scope, inner, answer.status or CLIENT_GONE, self._clock() - began_at)
 
@@ -80,7 +85,7 @@ class Edge:
         if isinstance(granted, Refusal):
             if self._metrics is not None:
                 self._metrics.request_refused(granted.reason)
-            await _respond_with_problem(answer, 403, "forbidden", "Forbidden", granted.message)
+            await _respond_with_problem(answer, inner["path"], 403, "forbidden", "Forbidden", granted.message)
             return
         inner["state"] = {**inner.get("state", {}), "granted": granted}
         await self._app(inner, receive, answer.send)
@@ -90,6 +95,8 @@ class Edge:
         route = inner.get("path_template") or UNMATCHED
         if self._metrics is not None:
             self._metrics.http_finished(route=route, method=scope["method"], status=status, seconds=seconds)
+            if status == 413:
+                self._metrics.request_limited("body")
         write = self._log.debug if route in QUIET_ROUTES and status < 400 else self._log.info
         write("http_request", route=route, method=scope["method"], status=status, ms=round(seconds * 1000, 1))
 
@@ -115,6 +122,12 @@ class _Answer:
         return [*own, *missing, (b"x-request-id", self._request_id.encode("latin-1"))]
 
 
-async def _respond_with_problem(answer: _Answer, status: int, code: str, title: str, detail: str) -> None:
-    problem = {"type": f"urn:kroshka:problem:{code}", "title": title, "status": status, "detail": detail}
+async def _respond_with_problem(answer: _Answer, path: str, status: int, code: str, title: str, detail: str) -> None:
+    problem = {
+        "type": f"urn:kroshka:problem:{code}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "instance": path,
+    }
     await respond(answer.send, status, msgspec.json.encode(problem), "application/problem+json")

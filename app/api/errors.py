@@ -11,6 +11,15 @@ class MalformedBody(PermanentError):
     code = "malformed_body"
 
 
+class BodyTooLarge(InvalidInput):
+    """A body over the route's limit, which is in bytes."""
+
+    code = "limit_exceeded"
+
+    def __init__(self, *, limit: int) -> None:
+        super().__init__("", f"the body is larger than {limit} bytes", limit=limit)
+
+
 class UnsupportedBody(PermanentError):
     """A content type that this route does not take."""
 

@@ -20,6 +20,8 @@ class ScopeGuard:
         self._metrics = metrics
 
     async def __call__(self, connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+        if connection.scope.get("method") == "OPTIONS":  # only tells which methods there are
+            return
         needed, granted = handler.opt.get(SCOPE, "platform"), connection.scope["state"].get("granted", NOBODY)
         if not may(granted, needed):
             self._metrics.request_refused("scope")

@@ -72,6 +72,9 @@ class FormReader:
             raise UnsupportedBody(expected=FORM)
         if not options.get("boundary"):
             raise MalformedBody("the Content-Type names no boundary")
+        announced = request.content_length or 0
+        if announced > max_bytes:  # before a file of it is stored
+            raise LimitExceeded("", actual=announced, limit=max_bytes, unit="bytes")
         self._request, self._max_bytes = request, max_bytes
         self._parser = PushMultipartParser(options["boundary"], max_segment_count=MAX_PARTS)
 

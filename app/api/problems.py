@@ -2,16 +2,20 @@
 
 import math
 import re
+from collections.abc import Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 import structlog
 from litestar import Request, Response
-from litestar.exceptions import HTTPException, ValidationException
+from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFoundException, ValidationException
+from litestar.params import ParameterKwarg
 from msgspec import UNSET, Struct, UnsetType
 
 from app.api.errors import (
+    BodyTooLarge,
     ClientGone,
     Forbidden,
     LateField,
@@ -26,6 +30,7 @@ PROBLEM_JSON = "application/problem+json"
 TYPE_PREFIX = "urn:kroshka:problem:"
 
 STATUS_BY_ERROR: dict[type[Exception], int] = {
+    BodyTooLarge: 413,
     ClientGone: 499,
     Forbidden: 403,
     MalformedBody: 400,
@@ -67,10 +72,18 @@ class Problem(Struct, frozen=True, kw_only=True):
     documents: tuple[Any, ...] | UnsetType = UNSET
 
 
-def problem_of(error: Exception, *, instance: str | UnsetType = UNSET) -> Problem:
-    """What a caller may know of an error. Of one that nobody foresaw: nothing."""
+def problem_of(
+    error: Exception,
+    *,
+    instance: str | UnsetType = UNSET,
+    parameter_names: Mapping[str, str] = MappingProxyType({}),
+) -> Problem:
+    """What a caller may know of an error. Of one that nobody foresaw: nothing.
+
+    `parameter_names` are those that callers write, by the handler's own.
+    """
     if isinstance(error, HTTPException):
-        return _of_framework(error, instance)
+        return _of_framework(error, instance, parameter_names)
     status = status_of(error)
     known = isinstance(error, errors.KroshkaError)
     return Problem(
@@ -104,7 +117,7 @@ def problem_headers(error: Exception, status: int) -> dict[str, str]:
 
 def problem_response(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """Litestar's handler of all exceptions."""
-    problem = problem_of(error, instance=request.url.path)
+    problem = problem_of(error, instance=request.url.path, parameter_names=_parameter_names(request))
     if problem.status >= 500 and not isinstance(error, errors.TransientError):
         structlog.get_logger("kroshka.http").error("request_failed", exc_info=error)
     return Response(
@@ -113,6 +126,17 @@ def problem_response(request: Request[Any, Any, Any], error: Exception) -> Respo
         media_type=PROBLEM_JSON,
         headers=problem_headers(error, problem.status),
     )
+
+
+def _parameter_names(request: Request[Any, Any, Any]) -> dict[str, str]:
+    """Empty when no route was found."""
+    handler = request.scope.get("route_handler")
+    fields = {} if handler is None else handler.parsed_fn_signature.parameters
+    return {
+        name: kwarg.name
+        for name, field in fields.items()
+        if isinstance(kwarg := field.kwarg_definition, ParameterKwarg) and kwarg.name
+    }
 
 
 def _detail(error: Exception) -> str:
@@ -132,11 +156,11 @@ def _field_errors(error: Exception) -> tuple[FieldError, ...] | UnsetType:
     return (FieldError(pointer=error.pointer, message=error.message, limit=limit),)
 
 
-def _of_framework(error: HTTPException, instance: str | UnsetType) -> Problem:
+def _of_framework(error: HTTPException, instance: str | UnsetType, names: Mapping[str, str]) -> Problem:
     """Litestar's own errors: routing, parameters, body size."""
-    details = _parameter_errors(error) if isinstance(error, ValidationException) else UNSET
+    details = _parameter_errors(error, names) if isinstance(error, ValidationException) else UNSET
     status = 422 if details is not UNSET else error.status_code
-    detail = error.detail if status < 500 else _title(status)
+    detail = _framework_detail(error, status)
     if details is not UNSET:
         detail = "; ".join(f"{e.pointer}: {e.message}" if e.pointer else e.message for e in details)
     kind = "invalid_input" if status == 422 else re.sub(r"\W+", "_", _title(status).lower())
@@ -150,17 +174,30 @@ def _of_framework(error: HTTPException, instance: str | UnsetType) -> Problem:
     )
 
 
-def _parameter_errors(error: ValidationException) -> tuple[FieldError, ...] | UnsetType:
+def _framework_detail(error: HTTPException, status: int) -> str:
+    if isinstance(error, NotFoundException):
+        return "nothing is served under this address"
+    if isinstance(error, MethodNotAllowedException):
+        return f"this address answers {_allowed(error)} only"
+    return error.detail if status < 500 else _title(status)
+
+
+def _allowed(error: HTTPException) -> str:
+    headers = {name.lower(): value for name, value in (error.headers or {}).items()}
+    return headers.get("allow", "other methods")
+
+
+def _parameter_errors(error: ValidationException, names: Mapping[str, str]) -> tuple[FieldError, ...] | UnsetType:
     entries = error.extra if isinstance(error.extra, list) else []
-    found = [_parameter_error(entry) for entry in entries if isinstance(entry, dict)]
+    found = [_parameter_error(entry, names) for entry in entries if isinstance(entry, dict)]
     return tuple(found) if found else UNSET
 
 
-def _parameter_error(entry: dict[str, Any]) -> FieldError:
+def _parameter_error(entry: dict[str, Any], names: Mapping[str, str]) -> FieldError:
     key, message = str(entry.get("key", "")), str(entry.get("message", "is not valid"))
     if key == "data":
         return FieldError(pointer="", message="a JSON body is required")
-    return FieldError(pointer=key, message=message, limit=limit_in(message))
+    return FieldError(pointer=names.get(key, key), message=message, limit=limit_in(message))
 
 
 def limit_in(message: str) -> int | float | UnsetType:

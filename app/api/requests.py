@@ -7,10 +7,11 @@ import msgspec
 from litestar import Request
 from litestar.connection import ASGIConnection
 from litestar.exceptions import InternalServerException
+from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 from litestar.handlers.base import BaseRouteHandler
 from litestar.params import ParameterKwarg, QueryParameter
 
-from app.api.errors import ClientGone, MalformedBody, UnsupportedBody
+from app.api.errors import BodyTooLarge, ClientGone, MalformedBody, UnsupportedBody
 from app.api.problems import limit_in
 from app.domain.errors import InvalidInput, UnknownField
 
@@ -30,11 +31,13 @@ class StrictRequest(Request[Any, Any, Any]):
         return decode_json(await self.body(), Any if field is None else field.annotation)
 
     async def body(self) -> bytes:
-        """Raises ClientGone when the caller leaves before the end."""
+        """Raises BodyTooLarge, or ClientGone when the caller leaves before the end."""
         try:
             return await super().body()
         except InternalServerException as error:
             raise ClientGone("the client closed the connection") from error
+        except RequestEntityTooLarge as error:
+            raise BodyTooLarge(limit=self.route_handler.resolve_request_max_body_size() or 0) from error
 
 
 def is_json(content_type: str) -> bool:
@@ -51,6 +54,8 @@ def decode_json(body: bytes, wanted: Any) -> Any:
         raise _explained(str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise MalformedBody(f"the body is not JSON: {error}") from error
+    except RecursionError as error:
+        raise MalformedBody("the body's JSON is nested too deeply") from error
 
 
 def _explained(message: str) -> InvalidInput:
@@ -65,8 +70,11 @@ def _explained(message: str) -> InvalidInput:
 
 
 def pointer(path: str | None) -> str:
-    """msgspec's `$.searches[3].topK` as the JSON pointer `/searches/3/topK`; the whole body is the empty pointer."""
-    return re.sub(r"\.|\[", "/", (path or "$")[1:]).replace("]", "")
+    """msgspec's `$.searches[3].topK` as the JSON pointer `/searches/3/topK`; the whole body is the empty pointer.
+
+    Inside an object without declared fields msgspec does not tell the name (`$[...]`): its place is the last known.
+    """
+    return re.sub(r"\.|\[", "/", (path or "$")[1:].partition("[...]")[0]).replace("]", "")
 
 
 async def refuse_unknown_parameters(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:

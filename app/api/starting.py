@@ -15,8 +15,8 @@ class StartingGate:
     `/health/live` is 200 from the first moment; everything else is a problem with Retry-After.
     """
 
-    def __init__(self) -> None:
-        self._app: App = Edge(app=_starting, access=KeylessAccess())
+    def __init__(self, *, anonymous_search: bool = False) -> None:
+        self._app: App = Edge(app=_starting, access=KeylessAccess(anonymous_search=anonymous_search))
 
     def open(self, app: App) -> None:
         """From now on every request goes to `app`."""

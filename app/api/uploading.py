@@ -217,7 +217,7 @@ def _checked_description(text: str) -> str:
 def _parsed_attributes(text: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidInput("/attributes", "is not a JSON object") from error
 
 
@@ -227,7 +227,7 @@ def _listed(name: str, text: str) -> tuple[str, ...]:
         return (text.strip(),) if text.strip() else ()
     try:
         return msgspec.json.decode(text, type=tuple[str, ...])
-    except (msgspec.DecodeError, UnicodeError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidInput(f"/{name}", "is not a JSON array of texts") from error
 
 

@@ -334,10 +334,14 @@ class IndexView(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class StatusView(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The service at a glance. `queue` counts jobs by state; `index` is null when it does not answer."""
+    """The service at a glance. `queue` counts jobs by state; `index` and `points` are null when it does not answer.
+
+    When nothing is on its way, `points` is `counts.chunks`: one point a chunk.
+    """
 
     version: str
     counts: StoredCounts
+    points: int | None
     by_collection: tuple[CollectionView, ...]
     generations: tuple[GenerationView, ...]
     models: ModelsView

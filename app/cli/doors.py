@@ -1,12 +1,12 @@
 """Two doors to the same work: a running service by HTTP, or the embedded one in this process."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
 
-import anyio
 from msgspec import UNSET, Struct
 
 from app.bootstrap import Service, open_service
@@ -185,8 +185,8 @@ class LocalDoor:
 
 
 async def _read(path: Path) -> AsyncIterator[bytes]:
-    async with await anyio.open_file(path, "rb") as stream:
-        while block := await stream.read(READ_SIZE):
+    with await asyncio.to_thread(path.open, "rb") as stream:
+        while block := await asyncio.to_thread(stream.read, READ_SIZE):
             yield block
 
 

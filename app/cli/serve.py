@@ -32,7 +32,7 @@ def command(host: str | None, port: int | None, data: Path | None) -> None:
     """Run the service with its worker. Alive at once, ready when the models are loaded."""
     given = {"KROSHKA_HOST": host, "KROSHKA_PORT": str(port) if port is not None else None}
     deployment = Deployment.from_environ(environment(data, **given))
-    configure_logging(level="info")
+    configure_logging(level=deployment.log_level, log_format=deployment.log_format)
     _check_host(deployment)
     listener = _listen(deployment.host, deployment.port)
     try:

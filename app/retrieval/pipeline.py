@@ -40,7 +40,7 @@ from app.retrieval.plan import SearchPlan, make_plan, query_weight
 from app.retrieval.ranking import Ranked, fused_order, rerank_order, to_hit, within_budget
 from app.retrieval.singleflight import QueryVectorCache
 from app.retrieval.turn import Turn, cause_of
-from app.text.lexical import is_full_match, query_terms, query_vector
+from app.text.lexical import is_full_match, lexical_title, query_terms, query_vector
 
 EMBED_SHARE = 0.6  # of the whole time: what is left must be enough for a search by words alone
 REFILL_FACTOR = 4
@@ -350,7 +350,7 @@ def _chunk_ids(answer: IndexAnswer) -> list[UUID]:
 
 
 def _is_full_match(terms: Sequence[str], passage: Passage) -> bool:
-    title = " ".join((passage.source_name.rpartition(".")[0] or passage.source_name, *passage.section_path))
+    title = lexical_title(passage.source_name, passage.section_path)
     return is_full_match(terms, title_text=title, content=passage.text[passage.content_start :])
 
 

@@ -116,7 +116,9 @@ class Api(Struct, frozen=True, kw_only=True):
         assert problem["status"] == status
         return problem
 
-    async def upload(self, name: str = "Регламент.md", content: bytes = "# Сбой\n\nТекст".encode(), **fields: Any) -> Any:
+    async def upload(
+        self, name: str = "Регламент.md", content: bytes = "# Сбой\n\nТекст".encode(), **fields: Any
+    ) -> Any:
         """Uploads one file; returns its entry."""
         answer = await self.json(
             "POST",
@@ -149,9 +151,7 @@ async def open_api(
         services = _services(world, blobs, search, index, given, probes or {})
         app = create_app(services)
         async with client_of(app) as client:
-            yield Api(
-                app=app, client=client, services=services, world=world, blobs=blobs, search=search, index=index
-            )
+            yield Api(app=app, client=client, services=services, world=world, blobs=blobs, search=search, index=index)
 
 
 def _services(

@@ -67,9 +67,10 @@ class DocumentsController(Controller):
         original = await services.catalog.original(DEFAULT_WORKSPACE, document_id)
         return Stream(
             await begun(services.blobs.stream(original.blob_key)),
-            media_type=original.media_type if MEDIA_TYPE.fullmatch(original.media_type) else OCTETS,
             headers={
                 "Content-Disposition": attachment(original.source_name),
+                # As `media_type` a text would be called UTF-8, whatever it is.
+                "Content-Type": original.media_type if MEDIA_TYPE.fullmatch(original.media_type) else OCTETS,
                 "Content-Length": str(original.size_bytes),
                 "Content-Security-Policy": "sandbox; default-src 'none'",
                 "ETag": f'"{original.sha256}"',

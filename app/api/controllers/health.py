@@ -58,7 +58,7 @@ async def metrics(
     except TransientError as error:
         structlog.get_logger("kroshka.http").warning("figures_missing", cause=error.code)
     body, media_type = services.metrics.render(request.headers.get("accept", ""))
-    return Response(body, media_type=media_type)
+    return Response(body, headers={"Content-Type": media_type})  # as `media_type` it would get a second charset
 
 
 async def _check(probe: Probe) -> CheckView:

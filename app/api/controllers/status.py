@@ -23,14 +23,16 @@ async def status(services: NamedDependency[SkipValidation[Services]]) -> StatusV
     queue: Counter[str] = Counter()
     for (_, state), count in (await services.queue.counts()).items():
         queue[state] += count
+    index = await index_status(services)
     return StatusView(
         version=__version__,
         counts=_counts(collections),
+        points=None if index is None else index.points,
         by_collection=tuple(CollectionView.of(collection) for collection in collections),
         generations=tuple(_generation(item) for item in await services.generations.generations()),
         models=_models(services.models),
         queue=dict(queue),
-        index=_index(await index_status(services)),
+        index=_index(index),
     )
 
 

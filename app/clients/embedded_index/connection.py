@@ -100,6 +100,10 @@ class OwnerConnection:
         while True:
             with contextlib.suppress(OSError):
                 return await asyncio.open_unix_connection(str(paths.socket_path(self._folder)))
+            if any((child.poll() or 0) > 0 for child in self._children):  # killed (below 0) is no reason to give up
+                self._children.clear()
+                reason = f"does not start: {self._last_words()}"
+                raise IndexUnavailable(f"the index of {self._folder} {reason}", cause="refused")
             if deadline.expired():
                 raise IndexUnavailable(f"the index of {self._folder} cannot be opened", cause="refused")
             if deadline.clock() - self._started_at > START_AGAIN_S:
@@ -123,6 +127,11 @@ class OwnerConnection:
                     start_new_session=True,
                 )
             )
+
+    def _last_words(self) -> str:
+        """The last line of the owner's log: an exception's own text, if it ended with one."""
+        lines = (self._folder / paths.LOG).read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "its log is empty"
 
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -158,7 +158,7 @@ def _uints(raw: bytes) -> list[int]:
     return _little_endian(array.array("I"), raw).tolist()
 
 
-def _little_endian(numbers: array.array[Any], raw: bytes) -> array.array[Any]:
+def _little_endian(numbers: "array.array[Any]", raw: bytes) -> "array.array[Any]":  # subscriptable from 3.12
     numbers.frombytes(raw)
     if sys.byteorder == "big":
         numbers.byteswap()

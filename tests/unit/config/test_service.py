@@ -21,11 +21,13 @@ class MemoryRows:
     def __init__(self, rows: dict[str, dict[str, object]] | None = None) -> None:
         self.rows = {scope: (overrides, 1) for scope, overrides in (rows or {}).items()}
         self.reads: list[str] = []
+        self.asked = asyncio.Event()
         self.gate: asyncio.Event | None = None
         self.failing = False
 
     async def read(self, scope: str) -> tuple[dict[str, object], int]:
         self.reads.append(scope)
+        self.asked.set()
         found = self.rows.get(scope, ({}, 0))
         if self.gate is not None:
             await self.gate.wait()
@@ -126,8 +128,7 @@ def test_a_load_that_began_before_a_write_is_never_stored_after_it(written: UUID
         bench = Bench()
         bench.rows.gate = asyncio.Event()
         early = asyncio.create_task(bench.top_k())
-        while len(bench.rows.reads) < 1:
-            await asyncio.sleep(0)
+        await bench.rows.asked.wait()
         gate, bench.rows.gate = bench.rows.gate, None
         # Writing validates against the platform's row, which is free to read now.
         await bench.service.replace(written, {"searchTopK": 20}, expected_version=None)
