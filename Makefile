@@ -29,7 +29,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@touch $@
 
 demo: $(INSTALLED) ## Index the sample documents with the embedded engine and model, and search them
-	@$(BIN)/kroshka demo
+	@$(BIN)/kroshka demo --data .demo
 
 test: $(INSTALLED) ## Run the tests
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup

@@ -3,7 +3,10 @@
 from typing import Any, cast
 
 from litestar import Litestar
+from litestar.datastructures import MutableScopeHeaders
 from litestar.di import Provide
+from litestar.routes import HTTPRoute
+from litestar.types import Message, Scope
 
 from app.api.access import KeylessAccess
 from app.api.asgi import App
@@ -27,7 +30,13 @@ def build(services: Services) -> App:
     arguments["dependencies"] = arguments["dependencies"] | {
         "document": Provide(lambda: document, sync_to_thread=False, use_cache=True)
     }
-    inner = Litestar([*HANDLERS, *DOCUMENTATION], openapi_config=None, logging_config=None, **arguments)
+    inner = Litestar(
+        [*HANDLERS, *DOCUMENTATION],
+        openapi_config=None,
+        logging_config=None,
+        before_send=[name_all_methods],
+        **arguments,
+    )
     return Edge(
         app=cast("App", inner),
         access=KeylessAccess(anonymous_search=services.deployment.allow_anonymous == "search"),
@@ -43,3 +52,11 @@ def _arguments(services: Services) -> dict[str, Any]:
         "request_class": StrictRequest,
         "request_max_body_size": MAX_BODY_BYTES,
     }
+
+
+async def name_all_methods(message: Message, scope: Scope) -> None:
+    """Litestar's answer to OPTIONS names the methods of one of the handlers of an address only."""
+    if message["type"] == "http.response.start" and scope.get("method") == "OPTIONS" and "path_template" in scope:
+        routes = [route for route in scope["litestar_app"].routes if isinstance(route, HTTPRoute)]
+        methods = {m for route in routes if route.path_format == scope["path_template"] for m in route.methods}
+        MutableScopeHeaders.from_message(message)["allow"] = ", ".join(sorted(methods))

@@ -1,6 +1,6 @@
 """The OpenAPI document: declared problems, examples, and the tidying of what Litestar generates."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from litestar import Litestar
@@ -64,7 +64,7 @@ def build_document(handlers: Sequence[ControllerRouterHandler], **arguments: Any
     """The document of these handlers. A second application makes it, so that none of Litestar's own pages (which
     load scripts from elsewhere and answer 404 in HTML) are ever served."""
     described = Litestar(list(handlers), openapi_config=_config(), logging_config=None, **arguments)
-    return _without_foreign_errors(described.openapi_schema.to_schema())
+    return _with_closed_bodies(_without_foreign_errors(described.openapi_schema.to_schema()))
 
 
 def _config() -> OpenAPIConfig:
@@ -102,16 +102,40 @@ def _problem_spec(status: int) -> ResponseSpec:
 
 def _without_foreign_errors(document: dict[str, Any]) -> dict[str, Any]:
     """Litestar adds its own 400 to every route with parameters; ours answer 422 with a problem."""
-    for operations in document["paths"].values():
-        for operation in operations.values():
-            if isinstance(operation, dict) and "responses" in operation:
-                operation["responses"] = {
-                    status: response
-                    for status, response in operation["responses"].items()
-                    if not _is_foreign(status, response)
-                }
+    for operation in _operations(document):
+        operation["responses"] = {
+            status: response for status, response in operation["responses"].items() if not _is_foreign(status, response)
+        }
     return document
 
 
 def _is_foreign(status: str, response: Mapping[str, Any]) -> bool:
     return status >= "400" and PROBLEM_JSON not in response.get("content", {})
+
+
+def _with_closed_bodies(document: dict[str, Any]) -> dict[str, Any]:
+    """Litestar does not say that unknown fields of a body are refused."""
+    schemas = document["components"]["schemas"]
+    bodies = [name for operation in _operations(document) for name in _schema_names(operation.get("requestBody", {}))]
+    while bodies:
+        schema = schemas[bodies.pop()]
+        if "properties" in schema and "additionalProperties" not in schema:
+            schema["additionalProperties"] = False
+            bodies.extend(_schema_names(schema))
+    return document
+
+
+def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for methods in document["paths"].values():
+        yield from (operation for operation in methods.values() if isinstance(operation, dict))
+
+
+def _schema_names(value: Any) -> Iterator[str]:
+    """Names of the components that a part of the document refers to."""
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"].rpartition("/")[2]
+        value = list(value.values())
+    if isinstance(value, list):
+        for inner in value:
+            yield from _schema_names(inner)

@@ -90,9 +90,11 @@ class Service(Struct, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def open_service(
-    deployment: Deployment, *, worker: bool, environ: Mapping[str, str] | None = None
+    deployment: Deployment, *, worker: bool, environ: Mapping[str, str] | None = None, vector_cache: int = 512
 ) -> AsyncIterator[Service]:
     """Database, models and index are opened at once; with `worker` jobs are worked on until the end.
+
+    `vector_cache` is the number of query vectors that are kept.
 
     Raises ConfigurationError (ModelUnavailable, ModelMismatch) or Unavailable; then nothing stays open.
     """
@@ -107,7 +109,7 @@ async def open_service(
         stack.push_async_callback(index.aclose)
         await index.ensure_schema()
         environ = dict(os.environ) if environ is None else environ
-        service = _wire(deployment, database, models, generation, index, environ)
+        service = _wire(deployment, database, models, generation, index, environ, vector_cache)
         if worker:
             await stack.enter_async_context(working(service))
         yield service
@@ -152,6 +154,7 @@ def _wire(
     generation: Generation,
     index: VectorIndex,
     environ: Mapping[str, str],
+    vector_cache: int,
 ) -> Service:
     wake, model = asyncio.Event(), models.embedder.model
     metrics = Metrics(build=_build_info(deployment, models), data_dir=deployment.data_dir)
@@ -177,7 +180,7 @@ def _wire(
         uploads=Uploads(
             catalog=catalog, blobs=blobs, configuration=config, model=model, max_bytes=deployment.max_upload_bytes
         ),
-        search=_search(deployment, database, models, index, config, metrics),
+        search=_search(deployment, database, models, index, config, metrics, vector_cache),
         generation=generation,
         wake=wake,
     )
@@ -190,12 +193,13 @@ def _search(
     index: VectorIndex,
     config: ConfigService,
     metrics: Metrics,
+    vector_cache: int,
 ) -> SearchPipeline:
     return SearchPipeline(
         catalog=SqlSearchCatalog(database=database),
         index=index,
         model=models.embedder.model,
-        vectors=QueryVectorCache(embedder=models.embedder),
+        vectors=QueryVectorCache(embedder=models.embedder, capacity=vector_cache),
         configuration=config,
         reranker=models.reranker,
         reranker_pool=models.reranker_pool,

@@ -1,7 +1,8 @@
 """Hits and progress for people."""
 
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.markup import escape
@@ -30,11 +31,12 @@ def snippet(hit: Hit) -> str:
     return text if len(text) <= SNIPPET else text[: SNIPPET - 1].rstrip() + "…"
 
 
-def print_hits(console: Console, hits: Sequence[Hit], *, indent: str = "  ") -> None:
+def print_hits(console: Console, hits: Sequence[Hit], *, indent: str = "  ", with_text: bool = True) -> None:
     for number, hit in enumerate(hits, start=1):
         console.print(f"{indent}[bold]{number}.[/bold] [cyan]{escape(breadcrumb(hit))}[/cyan]", highlight=False)
         console.print(f"{indent}   [dim]{scores_line(hit)}[/dim]", highlight=False)
-        console.print(f"{indent}   {escape(snippet(hit))}", highlight=False)
+        if with_text:
+            console.print(f"{indent}   {escape(snippet(hit))}", highlight=False)
 
 
 def times_line(timings_ms: Mapping[str, float]) -> str:
@@ -69,3 +71,23 @@ async def show_progress(stream: AsyncIterator[IngestProgress], title: str) -> No
         async for state in stream:
             files = f"{title} {state.files_done}/{state.files_total} files"
             bar.update(task, description=files, completed=state.chunks_done, total=state.chunks_total or None)
+
+
+@contextmanager
+def counting_bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error; the callable takes how many are done and how many there are."""
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(file=sys.stderr),
+    ) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def model_line(model_id: str, weights_sha256: str | None) -> str:
+    """Which model answered, so that figures can be compared with others."""
+    weights = f"sha256 {weights_sha256}" if weights_sha256 else "none"
+    return f"model: {model_id}  weights: {weights}"

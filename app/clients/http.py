@@ -24,7 +24,8 @@ MAX_CONNECT_S = 5.0
 TEI_ERROR_TYPES = frozenset({"unhealthy", "backend", "overloaded", "validation", "tokenizer", "empty"})
 _RETRIED_STATUSES = frozenset({502, 503, 504})
 _DEPLOYMENT_STATUSES = frozenset({401, 403, 404, 405})
-_WRONG_MODEL = ("is not a", "is not an", "not an embedding", "not a re-ranker")
+_WRONG_MODEL = {424: ("is not a",), 400: ("does not support rerank",), 501: ("not support", "--rerank")}
+"""What TEI, vLLM and llama.cpp say when another sort of model is loaded, by status, in lower case."""
 
 
 class Refusal(UpstreamRefused):
@@ -35,7 +36,7 @@ class Refusal(UpstreamRefused):
     """
 
     def __init__(self, message: str, *, status: int, kind: str = "", body: str = "", wrong_model: bool = False) -> None:
-        super().__init__(message, cause="status_4xx" if 400 <= status < 500 else "bad_answer")
+        super().__init__(message, cause=_cause_of(status))
         self.status, self.kind, self.body, self.wrong_model = status, kind, body, wrong_model
 
     @property
@@ -146,7 +147,7 @@ class Upstream:
         return await self._send("GET", path, b"", deadline)
 
     async def post(self, path: str, body: bytes, deadline: Deadline) -> bytes:
-        """The answer's body. Raises the role's Unavailable, or Refusal; every route is a pure function, so all retry."""
+        """The answer's body. Raises the role's Unavailable, or Refusal. All routes are pure: all may retry."""
         return await self._send("POST", path, body, deadline)
 
     async def _send(self, method: str, path: str, body: bytes, deadline: Deadline) -> bytes:
@@ -194,13 +195,13 @@ class Upstream:
         """What may pass is returned, what will not is raised as a Refusal."""
         status, kind, body = response.status_code, error_type(response.content), response.text
         message = f"HTTP {status}{f' ({kind})' if kind else ''}"
-        wrong_model = status == 424 and any(words in body for words in _WRONG_MODEL)
+        wrong_model = any(words in body.lower() for words in _WRONG_MODEL.get(status, ()))
         if status == 429:
             wait_s = _retry_after_s(response)
             return Failure(message=message, cause="overloaded", attempts=self._retries.attempts, retry_after_s=wait_s)
         if status == 424 and not wrong_model:
             return Failure(message=message, cause="status_4xx", attempts=2)
-        if status >= 500:
+        if status >= 500 and not wrong_model:
             attempts, wait_s = (self._retries.attempts if status in _RETRIED_STATUSES else 1), _retry_after_s(response)
             return Failure(message=message, cause="status_5xx", attempts=attempts, retry_after_s=wait_s)
         raise Refusal(
@@ -210,6 +211,10 @@ class Upstream:
             body=body,
             wrong_model=wrong_model,
         )
+
+
+def _cause_of(status: int) -> str:
+    return f"status_{status // 100}xx" if 400 <= status < 600 else "bad_answer"
 
 
 def error_type(body: bytes) -> str:

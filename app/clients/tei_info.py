@@ -5,10 +5,8 @@ from typing import Any
 
 import msgspec
 
-
 MAX_REQUEST_BYTES = 1_500_000  # TEI's own limit is 2,000,000 unless set otherwise, and /info does not tell
 DEFAULT_BATCH = 32
-_MAX_PARALLEL = 4
 
 
 class TeiInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,10 +30,9 @@ class TeiInfo(msgspec.Struct, frozen=True, kw_only=True):
         """Texts a request. Half of the permits at most: a larger batch than all permits is refused for ever."""
         return max(1, min(self.max_client_batch_size, self.max_concurrent_requests // 2))
 
-    @property
-    def parallel_requests(self) -> int:
-        """Requests on their way at once that leave half of the permits to others."""
-        return max(1, min(_MAX_PARALLEL, self.max_concurrent_requests // 2 // self.batch_size))
+    def parallel_requests(self, most: int) -> int:
+        """Requests of a whole batch on their way at once, so that half of the permits are left to others."""
+        return max(1, min(most, self.max_concurrent_requests // 2 // self.batch_size))
 
 
 def parse_info(body: bytes) -> TeiInfo | None:

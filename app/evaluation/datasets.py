@@ -19,7 +19,7 @@ from app.evaluation.lines import broken, numbered_lines, read_jsonl
 from app.evaluation.questions import Judgement, Question
 
 QRELS_NAMES = ("qrels.tsv", "qrels/test.tsv")
-MAX_ID_BYTES = 600  # as base32 it must fit in a source name (1,000 characters)
+MAX_ID_BYTES = 150  # as base32 it must fit in a file's name (255 bytes on most file systems)
 _NAME = re.compile(r"x0([a-z2-7]+)\.txt")
 
 _Id = Annotated[str, Meta(min_length=1)]
@@ -60,7 +60,7 @@ class _Query(Struct, frozen=True):
     text: Annotated[str, Meta(min_length=1)]
 
 
-Row = TypeVar("Row", CorpusDocument, _Query)
+_Row = TypeVar("_Row", CorpusDocument, _Query)
 
 
 def source_name_of(document_id: str) -> str:
@@ -134,7 +134,7 @@ def _read_queries(path: Path) -> dict[str, str]:
     return {query.id: query.text for _, query in _unique(path, read_jsonl(path, _Query))}
 
 
-def _unique(path: Path, rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
+def _unique(path: Path, rows: Iterable[tuple[int, _Row]]) -> Iterator[tuple[int, _Row]]:
     """The rows with their lines, each id once."""
     first_lines: dict[str, int] = {}
     for line, row in rows:

@@ -31,17 +31,16 @@ class Separation(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Rejection(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What happened to the questions without an answer. `no_hits` is what a caller would wish all of them to be."""
+    """What happened to the questions without an answer. `no_hits` is what a caller would wish all of them to be.
+
+    `still_answered` is the share of them that got hits all the same, 0..1.
+    """
 
     questions: int
     no_hits: int
+    still_answered: float
     answerable_no_hits: int
     separations: tuple[Separation, ...]
-
-    @property
-    def still_answered(self) -> float:
-        """Share of off-corpus questions that got hits, 0..1."""
-        return 1 - self.no_hits / self.questions
 
 
 _SCORES: tuple[tuple[str, Callable[[Answer], float | None]], ...] = (
@@ -60,9 +59,11 @@ def compare_scores(answerable: Sequence[Answer], unanswerable: Sequence[Answer])
         known, unknown = ([score_of(answer) for answer in side] for side in (answerable, unanswerable))
         if any(score is not None for score in known + unknown):
             separations.append(_separation(name, known, unknown))
+    no_hits = _without_hits(unanswerable)
     return Rejection(
         questions=len(unanswerable),
-        no_hits=_without_hits(unanswerable),
+        no_hits=no_hits,
+        still_answered=round(1 - no_hits / len(unanswerable), 4),
         answerable_no_hits=_without_hits(answerable),
         separations=tuple(separations),
     )

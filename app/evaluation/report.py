@@ -52,15 +52,28 @@ class ModelView(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Indexing(Struct, frozen=True, kw_only=True):
-    """How the corpus came into the index. `passages` are chunks; `index_s` None when all of it was there already."""
+    """How the corpus came into the index. `passages` are chunks; `index_s` None when all of it was there already.
+
+    `new_passages` are those that this run embedded; None means all.
+    """
 
     documents: int
     passages: int
     index_s: float | None = None
+    new_passages: int | None = None
 
     @property
     def passages_per_s(self) -> float | None:
-        return self.passages / self.index_s if self.index_s else None
+        embedded = self.passages if self.new_passages is None else self.new_passages
+        return embedded / self.index_s if self.index_s else None
+
+
+class LoadView(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Searches that were answered while the corpus was being indexed; wall times in milliseconds."""
+
+    searches: int
+    p50_ms: float
+    p95_ms: float
 
 
 class EvaluationView(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -72,6 +85,7 @@ class EvaluationView(Struct, frozen=True, kw_only=True, rename="camel"):
     passages: int
     index_seconds: float | None
     passages_per_second: float | None
+    search_while_indexing: LoadView | None
     embedder: ModelView
     reranker: ModelView | None
     modes: dict[str, ModeView]
@@ -110,6 +124,7 @@ def evaluation_view(
     indexing: Indexing,
     embedder: ModelView,
     reranker: ModelView | None,
+    while_indexing: LoadView | None = None,
 ) -> EvaluationView:
     """All modes over one data set. Raises InvalidInput when no mode was run."""
     if not reports:
@@ -122,6 +137,7 @@ def evaluation_view(
         passages=indexing.passages,
         index_seconds=None if indexing.index_s is None else round(indexing.index_s, 1),
         passages_per_second=None if speed is None else round(speed, 2),
+        search_while_indexing=while_indexing,
         embedder=embedder,
         reranker=reranker,
         modes={report.mode.name: mode_view(report) for report in reports},

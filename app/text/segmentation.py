@@ -17,6 +17,8 @@ _ABBREVIATIONS = (
 )
 _UNFINISHED = re.compile(rf"(?:^|[\s(\[«\"'.])(?:{_ABBREVIATIONS.replace(' ', r'[.]\s*')}|[^\W\d_])\.\s*$", re.I)
 _WORDS = re.compile(r"\S+\s*|\s+")
+_PARAGRAPHS = re.compile(r"(?:[^\n]|\n(?!\n))+\n*|\n+")
+_CELLS = re.compile(r"(?:[^|\\]|\\.?)*\|\s*|(?:[^|\\]|\\.?)+", re.S)
 _LINES = re.compile(r"[^\n]*\n+|[^\n]+")
 
 
@@ -31,9 +33,19 @@ def sentence_ends(text: str) -> list[int]:
     ]
 
 
+def cell_ends(text: str) -> list[int]:
+    """Cells of a table's row, each with the bar behind it."""
+    return _ends(_CELLS.findall(text))
+
+
 def raw_sentence_ends(text: str) -> list[int]:
     """ICU's sentences as they are: line breaks and abbreviations end one."""
     return _ends(SentenceBreaker(text, LOCALE))
+
+
+def paragraph_ends(text: str) -> list[int]:
+    """Paragraphs between blank lines."""
+    return _ends(_PARAGRAPHS.findall(text))
 
 
 def line_ends(text: str) -> list[int]:

@@ -21,7 +21,14 @@ JSON = {"Content-Type": "application/json"}
 def test_an_unknown_address_is_a_problem(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with open_api(tmp_path) as api:
-            for path in ("/", "/nope", "/v1", "/v1/collections/not-an-id", "/v1/documents/7", "/docs/assets/index.html"):
+            for path in (
+                "/",
+                "/nope",
+                "/v1",
+                "/v1/collections/not-an-id",
+                "/v1/documents/7",
+                "/docs/assets/index.html",
+            ):
                 problem = await api.problem("GET", path, 404)
                 assert problem["type"] == "urn:kroshka:problem:not_found"
                 assert problem["instance"] == path

@@ -167,7 +167,11 @@ def test_a_collection_is_required_and_given_once(tmp_path: Path) -> None:
         ("multipart/form-data", b"", 400),
         ("multipart/form-data; boundary=b", b"", 400),
         ("multipart/form-data; boundary=b", b"no form at all", 400),
-        ("multipart/form-data; boundary=b", b'--b\r\nContent-Disposition: form-data; name="file"; filename="A"\r\n\r\nx', 400),
+        (
+            "multipart/form-data; boundary=b",
+            b'--b\r\nContent-Disposition: form-data; name="file"; filename="A"\r\n\r\nx',
+            400,
+        ),
         ("multipart/form-data; boundary=b", b"--b\r\nContent-Type: text/plain\r\n\r\nx\r\n--b--\r\n", 400),
     ],
     ids=["json", "no boundary", "empty", "no form", "cut off", "a part without a name"],

@@ -12,11 +12,13 @@ import pytest
 
 from app.clients.hash_embedder import HashEmbedder
 from app.clients.local_model.embedder import LocalE5Embedder
+from app.clients.tei_embedder import TeiEmbedder
 from app.domain.deadline import Deadline
 from app.domain.errors import InvalidInput, TransientError
 from app.domain.ports import Embedder
 from tests.support.aio import run
 from tests.support.local_model import shared_encoder
+from tests.support.tei_server import TeiServer, serving
 
 EmbedderFactory = Callable[[pytest.Config], AbstractAsyncContextManager[Embedder]]
 Check = Callable[[Callable[[Embedder], Awaitable[None]]], None]
@@ -43,9 +45,18 @@ async def hashing(config: pytest.Config) -> AsyncIterator[Embedder]:
     await embedder.aclose()
 
 
+@asynccontextmanager
+async def tei(config: pytest.Config) -> AsyncIterator[Embedder]:
+    with serving(TeiServer()) as server:
+        embedder = await TeiEmbedder.connect(server.url, api_key=None)
+        yield embedder
+        await embedder.aclose()
+
+
 FACTORIES = [
     pytest.param(local_e5, id="local-e5", marks=pytest.mark.model),
     pytest.param(hashing, id="hash"),
+    pytest.param(tei, id="tei"),
 ]
 
 

@@ -14,14 +14,16 @@ from mdit_py_plugins.front_matter import front_matter_plugin
 
 from app.ingestion.parsers.blocks import Block, BlockKind, ParsedDocument
 from app.ingestion.parsers.lines import Lines, prose_block
-from app.ingestion.parsers.markdown_blocks import code_block, heading_block, table_block
+from app.ingestion.parsers.markdown_blocks import code_block, heading_block, plain_title, table_block
 from app.text.normalise import normalise
 
 MAX_NESTING = 100
 # A line of nothing but container marks takes the library quadratic time; such a line is only a line of text here.
 _MARKS_ONLY = re.compile(r"^(?:(?:[-+*>]|\d{1,9}[.)])[ \t]+){100,}.*$", re.M)
 _TITLE = re.compile(r"^title:[ \t]*(?P<quote>[\"']?)(?P<title>.+?)(?P=quote)[ \t]*$", re.M)
-LEAVES = frozenset({"heading_open", "paragraph_open", "fence", "code_block", "html_block", "hr", "table_open"})
+LEAVES = frozenset(
+    {"front_matter", "heading_open", "paragraph_open", "fence", "code_block", "html_block", "hr", "table_open"}
+)
 
 
 def parse_markdown(text: str) -> ParsedDocument:
@@ -57,6 +59,7 @@ class _Blocks:
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
+        self._titles = MarkdownIt("commonmark")
         self._items: list[_Place] = []
         self._list_of_line: dict[int, tuple[int | None, int]] = {}
 
@@ -66,7 +69,7 @@ class _Blocks:
         done = 0
         for place, token in enumerate(tokens):
             self._follow(token)
-            if token.map is None or token.type not in LEAVES and token.type != "front_matter":
+            if token.map is None or token.type not in LEAVES:
                 continue
             first, end = max(token.map[0], done), token.map[1]
             if first >= end:
@@ -102,23 +105,20 @@ class _Blocks:
             self._items.pop()
 
     def _leaf(self, tokens: Sequence[Token], place: int, first: int, end: int) -> Block:
-        token = tokens[place]
         block = self._by_type(tokens, place, first, end)
         if not self._items:
             return block
         item = self._items[-1]
-        starts_item, kind = item.fresh, block.kind
+        keeps_kind = block.kind in (BlockKind.TABLE, BlockKind.CODE) or not item.fresh
         for one in self._items:
             one.fresh = False
-        if kind in (BlockKind.KEY_VALUE, BlockKind.RULE, BlockKind.PARAGRAPH) and (starts_item or token.type == "hr"):
-            kind = BlockKind.LIST_ITEM if starts_item else BlockKind.PARAGRAPH
-        return _with_list(block, kind, item.list_id, item.depth)
+        return _with_list(block, block.kind if keeps_kind else BlockKind.LIST_ITEM, item.list_id, item.depth)
 
     def _by_type(self, tokens: Sequence[Token], place: int, first: int, end: int) -> Block:
         token, lines = tokens[place], self._lines
         start, stop = lines.range(first, end)
         if token.type == "heading_open" and token.level == 0:
-            return heading_block(token, tokens[place + 1].content, start, stop)
+            return heading_block(start, stop, int(token.tag[1:]), plain_title(self._titles, tokens[place + 1].content))
         if token.type == "table_open":
             return table_block(lines, first, end)
         if token.type in ("fence", "code_block"):

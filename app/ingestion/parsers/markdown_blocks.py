@@ -11,17 +11,18 @@ from app.ingestion.parsers.lines import Lines
 UNTITLED = "…"
 HEADER_LINES = 2
 _ANCHOR = re.compile(r"\s*\{\s*[#.:][^{}]*\}\s*$")
+_TAG = re.compile(r"</?[a-z]|<!")  # `List<String>` is no tag
 _NOT_QUOTE = re.compile(r"[^>\s]")
 
 
-def heading_block(token: Token, content: str, start: int, end: int) -> Block:
+def heading_block(start: int, end: int, level: int, title: str) -> Block:
     """A heading of the document itself (not one inside a quotation or a list)."""
-    return Block(kind=BlockKind.HEADING, start=start, end=end, depth=int(token.tag[1:]), title=plain_title(content))
+    return Block(kind=BlockKind.HEADING, start=start, end=end, depth=level, title=title)
 
 
-def plain_title(content: str) -> str:
+def plain_title(inline_parser: MarkdownIt, content: str) -> str:
     """What a reader sees of a heading: no emphasis, link targets or `{#anchor}`, on one line."""
-    inline = MarkdownIt("commonmark").parseInline(_ANCHOR.sub("", content))
+    inline = inline_parser.parseInline(_ANCHOR.sub("", content))
     text = "".join(_visible(token) for token in (inline[0].children or []))
     return " ".join(text.split()) or " ".join(content.split()) or UNTITLED
 
@@ -29,6 +30,8 @@ def plain_title(content: str) -> str:
 def _visible(token: Token) -> str:
     if token.type in ("softbreak", "hardbreak"):
         return " "
+    if token.type == "html_inline":
+        return "" if _TAG.match(token.content) else token.content
     return token.content if token.type in ("text", "code_inline", "text_special", "image") else ""
 
 
