@@ -29,7 +29,10 @@ class LateInteractionReranker:
         self._lexical_weight, self._pool = lexical_weight, pool
 
     async def rank(self, query: RerankQuery, candidates: Sequence[RerankCandidate], deadline: Deadline) -> RerankScores:
-        """RerankerUnavailable: `missing` without token vectors of the query or of any candidate, `timeout`."""
+        """RerankerUnavailable: `missing` when the query or one of the pool has no token vectors, `timeout`.
+
+        All or none: a candidate without a score would stand behind all others, whatever it says.
+        """
         if not candidates:
             return self._answer(())
         tokens = query.vectors.tokens if query.vectors else None
@@ -47,13 +50,14 @@ class LateInteractionReranker:
         """The token vectors belong to whoever opened them."""
 
     async def _scores(self, tokens: FloatArray, candidates: Sequence[RerankCandidate]) -> tuple[float | None, ...]:
-        matrices = await self._matrices([candidate.chunk_id for candidate in candidates[: self._pool]], tokens.shape[1])
-        if not matrices:
-            raise RerankerUnavailable("no candidate has token vectors", cause="missing")
-        found = [candidate for candidate in candidates[: self._pool] if candidate.chunk_id in matrices]
-        similarity = await asyncio.to_thread(max_sim, tokens, [matrices[candidate.chunk_id] for candidate in found])
-        mixed = mix(similarity, [candidate.lexical for candidate in found], weight=self._lexical_weight)
-        scores = {candidate.chunk_id: float(score) for candidate, score in zip(found, mixed, strict=True)}
+        pool = candidates[: self._pool]
+        matrices = await self._matrices([candidate.chunk_id for candidate in pool], tokens.shape[1])
+        missing = sum(candidate.chunk_id not in matrices for candidate in pool)
+        if missing:
+            raise RerankerUnavailable(f"{missing} of {len(pool)} candidates have no token vectors", cause="missing")
+        similarity = await asyncio.to_thread(max_sim, tokens, [matrices[candidate.chunk_id] for candidate in pool])
+        mixed = mix(similarity, [candidate.lexical for candidate in pool], weight=self._lexical_weight)
+        scores = {candidate.chunk_id: float(score) for candidate, score in zip(pool, mixed, strict=True)}
         return tuple(scores.get(candidate.chunk_id) for candidate in candidates)
 
     async def _matrices(self, chunk_ids: list[UUID], dimension: int) -> dict[UUID, TokenMatrix]:

@@ -6,7 +6,9 @@ from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
+from msgspec import Struct
 
+from app.config.knobs import RagConfig
 from app.domain.deadline import Deadline
 from app.domain.documents import ChunkRow, Generation, Revision
 from app.domain.errors import ModelMismatch, VerificationFailed
@@ -21,6 +23,21 @@ T = TypeVar("T")
 
 MAX_REWRITES = 5
 VERIFICATIONS = 2
+
+
+AUTO_LATE_INTERACTION_CHUNKS = 50_000
+"""Up to here `lateInteraction: auto` stores token vectors: about 4 GB of them."""
+
+
+class _Filling(Struct, frozen=True):
+    """One revision being written into one generation."""
+
+    tenure: Tenure
+    revision: Revision
+    generation: Generation
+    embedding_batch: int
+    keeps_tokens: bool
+    times: StageTimes
 
 
 class IndexFiller:
@@ -50,7 +67,7 @@ class IndexFiller:
         rows: Sequence[ChunkRow],
         generation: Generation,
         *,
-        embedding_batch: int,
+        knobs: RagConfig,
         times: StageTimes,
     ) -> int:
         """Returns the number of points, which is that of the rows.
@@ -63,9 +80,9 @@ class IndexFiller:
                 f"the index is {generation.model_key}, this process embeds with {self._embedder.model.key}"
             )
         present = await self._ids(revision)
+        task = _Filling(tenure, revision, generation, knobs.embedding_batch, await self._keeps_tokens(knobs), times)
         for _ in range(VERIFICATIONS):
-            missing = [row for row in rows if row.id not in present]
-            await self._write_all(tenure, revision, rows, missing, generation, embedding_batch, times)
+            await self._write_all(task, rows, [row for row in rows if row.id not in present])
             with times.stage("verify"):
                 present = await self._verified_ids(tenure, revision, rows)
             if len(present) == len(rows):
@@ -79,33 +96,32 @@ class IndexFiller:
             await tenure.before_index_write()
             await to_the_end(self._index.delete(sorted(stale), self._deadline()))
 
-    async def _write_all(
-        self,
-        tenure: Tenure,
-        revision: Revision,
-        rows: Sequence[ChunkRow],
-        missing: Sequence[ChunkRow],
-        generation: Generation,
-        embedding_batch: int,
-        times: StageTimes,
-    ) -> None:
+    async def _keeps_tokens(self, knobs: RagConfig) -> bool:
+        """Whether token vectors are stored: `auto` stops when they would fill the disk."""
+        if self._token_vectors is None or knobs.late_interaction == "off":
+            return False
+        if knobs.late_interaction == "on":
+            return True
+        return (await self._index.status(self._deadline())).points < AUTO_LATE_INTERACTION_CHUNKS
+
+    async def _write_all(self, task: "_Filling", rows: Sequence[ChunkRow], missing: Sequence[ChunkRow]) -> None:
         done = len(rows) - len(missing)
-        for group in slices(missing, max(self._upsert_points, embedding_batch)):
+        for group in slices(missing, max(self._upsert_points, task.embedding_batch)):
             points, tokens = list[IndexPoint](), dict[UUID, TokenMatrix]()
-            for batch in slices(group, embedding_batch):
-                with times.stage("embed"):
-                    made = await self._points(revision, batch, generation)
+            for batch in slices(group, task.embedding_batch):
+                with task.times.stage("embed"):
+                    made = await self._points(task, batch)
                 points += made[0]
                 tokens |= made[1]
-                await tenure.report("embed", done + len(points), len(rows))
-            with times.stage("index"):
-                await self._write(tenure, revision, group, points, tokens, generation)
+                await task.tenure.report("embed", done + len(points), len(rows))
+            with task.times.stage("index"):
+                await self._write(task, group, points, tokens)
             done += len(group)
 
     async def _points(
-        self, revision: Revision, rows: Sequence[ChunkRow], generation: Generation
+        self, task: "_Filling", rows: Sequence[ChunkRow]
     ) -> tuple[list[IndexPoint], dict[UUID, TokenMatrix]]:
-        texts = [row.chunk.text for row in rows]
+        texts, revision, generation = [row.chunk.text for row in rows], task.revision, task.generation
         deadline = Deadline.after(self._embed_timeout_s)
         vectors, lexical = await asyncio.gather(
             self._embedder.embed_passages(texts, deadline),
@@ -120,7 +136,7 @@ class IndexFiller:
             )
             for place, row in enumerate(rows)
         ]
-        return points, _token_matrices(rows, vectors)
+        return points, _token_matrices(rows, vectors) if task.keeps_tokens else {}
 
     def _lexical_vectors(self, name: str, rows: Sequence[ChunkRow], generation: Generation) -> list[SparseVector]:
         length = generation.average_length
@@ -130,24 +146,22 @@ class IndexFiller:
 
     async def _write(
         self,
-        tenure: Tenure,
-        revision: Revision,
+        task: "_Filling",
         rows: Sequence[ChunkRow],
         points: Sequence[IndexPoint],
         tokens: dict[UUID, TokenMatrix],
-        generation: Generation,
     ) -> None:
         """Writes, then reads the rows' versions again: an edit that came between is written once more."""
         for _ in range(MAX_REWRITES):
-            await tenure.before_index_write()
+            await task.tenure.before_index_write()
             # Token vectors first: whoever finds the point finds them too.
             if self._token_vectors is not None and tokens:
                 await to_the_end(self._token_vectors.put(tokens))
             await to_the_end(self._index.upsert(points, self._deadline()))
-            rows = await self._changed(revision, rows)
+            rows = await self._changed(task.revision, rows)
             if not rows:
                 return
-            points, tokens = await self._points(revision, rows, generation)
+            points, tokens = await self._points(task, rows)
 
     async def _changed(self, revision: Revision, rows: Sequence[ChunkRow]) -> list[ChunkRow]:
         versions = await self._revisions.chunk_versions([row.id for row in rows])

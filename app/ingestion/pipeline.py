@@ -145,9 +145,7 @@ class IngestionPipeline:
         if not generations:
             raise TransientError("no embedding generation is active yet")
         for generation in generations:
-            points = await self._filler.fill(
-                tenure, revision, rows, generation, embedding_batch=knobs.embedding_batch, times=times
-            )
+            points = await self._filler.fill(tenure, revision, rows, generation, knobs=knobs, times=times)
             await self._revisions.record_verified(tenure.lease, revision.id, generation.id, points)
 
     async def _end(self, lease: Lease, revision: Revision, outcome: str, chunks: int, times: StageTimes) -> None:

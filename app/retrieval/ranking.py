@@ -26,7 +26,7 @@ def rerank_order(
     fused: Sequence[Ranked], scores: Sequence[float | None], places: Mapping[UUID, VisibleChunk]
 ) -> list[Ranked]:
     """Scored candidates first: by score, then fused rank, then (document, chunk index). The others keep their order."""
-    scored, unscored = [], []
+    scored, unscored = list[Ranked](), list[Ranked]()
     for entry, score in zip(fused, scores, strict=False):
         ranked = Ranked(candidate=entry.candidate, fused_rank=entry.fused_rank, rerank=score)
         (unscored if score is None else scored).append(ranked)
@@ -63,7 +63,7 @@ def to_hit(entry: Ranked, passage: Passage, reranked_by: RerankScores | None) ->
 
 def within_budget(hits: Sequence[Hit], tokens: Sequence[int], max_tokens: int) -> tuple[Hit, ...]:
     """Always keeps the first hit; skips one that does not fit and goes on to the next."""
-    kept, spent = [], 0
+    kept, spent = list[Hit](), 0
     for hit, cost in zip(hits, tokens, strict=True):
         if not kept or spent + cost <= max_tokens:
             kept.append(hit)

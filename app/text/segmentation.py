@@ -15,7 +15,8 @@ _ABBREVIATIONS = (
     "т е|т д|т п|т к|и о|г|гг|в|вв|п|пп|ст|ч|см|ср|ул|д|кв|корп|оф|тел|доб|руб|коп|тыс|млн|млрд|им|рис|табл|стр|с|гл|"
     "прим|напр|др|пр|обл|р|пос|dr|mr|mrs|ms|prof|st|fig|no|vs|eg|ie|e g|i e|etc|inc|ltd|co|approx|cf|ca|vol|pp|al"
 )
-_UNFINISHED = re.compile(rf"(?:^|[\s(\[«\"'.])(?:{_ABBREVIATIONS.replace(' ', r'[.]\s*')}|[^\W\d_])\.\s*$", re.I)
+_SHORT = _ABBREVIATIONS.replace(" ", r"[.]\s*") + r"|[^\W\d_]"
+_UNFINISHED = re.compile(rf"(?:^|[\s(\[«\"'.])(?:{_SHORT})\.\s*$", re.I)
 _WORDS = re.compile(r"\S+\s*|\s+")
 _PARAGRAPHS = re.compile(r"(?:[^\n]|\n(?!\n))+\n*|\n+")
 _CELLS = re.compile(r"(?:[^|\\]|\\.?)*\|\s*|(?:[^|\\]|\\.?)+", re.S)
@@ -27,9 +28,7 @@ def sentence_ends(text: str) -> list[int]:
     pieces = [str(piece) for piece in SentenceBreaker(text.replace("\n", " "), LOCALE)]
     ends = list(accumulate(map(len, pieces)))
     return [
-        end
-        for end, piece in zip(ends, pieces, strict=True)
-        if end == len(text) or not _UNFINISHED.search(piece[-24:])
+        end for end, piece in zip(ends, pieces, strict=True) if end == len(text) or not _UNFINISHED.search(piece[-24:])
     ]
 
 

@@ -49,8 +49,10 @@ async def hashing(config: pytest.Config) -> AsyncIterator[Embedder]:
 async def tei(config: pytest.Config) -> AsyncIterator[Embedder]:
     with serving(TeiServer()) as server:
         embedder = await TeiEmbedder.connect(server.url, api_key=None)
-        yield embedder
-        await embedder.aclose()
+        try:
+            yield embedder
+        finally:
+            await embedder.aclose()
 
 
 FACTORIES = [

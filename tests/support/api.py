@@ -1,12 +1,16 @@
 """The HTTP surface over the real catalog, queue, settings and uploads; blobs in memory, searches prepared."""
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import httpx
+import uvicorn
 from msgspec import Struct, structs
 
 from app.api import create_app
@@ -31,14 +35,27 @@ LOCALHOST = "http://localhost"
 
 
 class MemoryBlobs:
-    """Originals in memory. As with the real stores, an aborted stream leaves nothing."""
+    """Originals in memory. As with the real stores, an aborted stream leaves nothing.
+
+    `arrived` is set with the first block of any original, `aborted` when one breaks off. With `breaks_after_blocks`
+    a stream that is read fails after so many.
+    """
 
     def __init__(self) -> None:
         self.contents: dict[str, bytes] = {}
+        self.arrived, self.aborted = asyncio.Event(), asyncio.Event()
+        self.breaks_after_blocks: int | None = None
 
     async def put(self, key: str, chunks: AsyncIterator[bytes]) -> int:
-        collected = b"".join([block async for block in chunks])
-        self.contents[key] = collected
+        collected = bytearray()
+        try:
+            async for block in chunks:
+                collected += block
+                self.arrived.set()
+        except BaseException:
+            self.aborted.set()
+            raise
+        self.contents[key] = bytes(collected)
         return len(collected)
 
     async def read(self, key: str) -> bytes:
@@ -48,7 +65,9 @@ class MemoryBlobs:
 
     async def stream(self, key: str) -> AsyncIterator[bytes]:
         content = await self.read(key)
-        for start in range(0, len(content), 4):
+        for number, start in enumerate(range(0, len(content), 4)):
+            if number == self.breaks_after_blocks:
+                raise StoreUnavailable(f"blob {key} broke off", cause="reset")
             yield content[start : start + 4]
 
     async def delete(self, key: str) -> None:
@@ -134,6 +153,30 @@ def client_of(app: App, *, base_url: str = LOCALHOST, peer: str = "127.0.0.1") -
     """A client whose connection seems to come from `peer`."""
     transport = httpx.ASGITransport(app, raise_app_exceptions=False, client=(peer, 50_000))
     return httpx.AsyncClient(transport=transport, base_url=base_url)
+
+
+class _QuietServer(uvicorn.Server):
+    """Leaves the signals of the test process alone."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@asynccontextmanager
+async def serving(app: App) -> AsyncIterator[int]:
+    """The application behind a real socket, as `kroshka serve` runs it; gives the port."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = _QuietServer(
+        uvicorn.Config(app, lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=5)
+    )
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield int(listener.getsockname()[1])
+    finally:
+        server.should_exit = True
+        await running
+        listener.close()
 
 
 @asynccontextmanager

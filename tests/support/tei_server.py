@@ -198,7 +198,8 @@ class TeiServer:
 
     def _vector(self, text: str) -> list[float]:
         words = text.split()[: self.max_input_length - 2]
-        return [float(value) for value in hash_vector(" ".join(words) or text, {})]
+        vector = [float(value) for value in hash_vector(" ".join(words) or text, {})]
+        return vector if any(vector) else [1.0] + [0.0] * (SERVED_DIMENSION - 1)  # a model has a vector for anything
 
     def _rerank(self, path: str, fields: dict[str, Any]) -> Reply:
         if "reranker" not in self.model_type:

@@ -79,9 +79,7 @@ def _indented(source: str, block: Block) -> list[Unit]:
     units = [prose(source, *block.head, overlaps=False)] if block.head else []
     for match in _LINES.finditer(source, body_start, body_end):
         start, end = match.span()
-        units.append(
-            Unit(start=start, end=end, container=block.start, margin=INDENT, cut=partial(_cut_words, source))
-        )
+        units.append(Unit(start=start, end=end, container=block.start, margin=INDENT, cut=partial(_cut_words, source)))
     return [*units, prose(source, *block.tail, overlaps=False)] if block.tail else units
 
 

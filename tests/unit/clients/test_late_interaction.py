@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Any
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -96,19 +97,23 @@ def test_the_nearer_passage_has_the_higher_score() -> None:
     assert (answer.dialect, answer.model, answer.relevance_scale) == ("late_interaction", "tiny", "raw")
 
 
-def test_candidates_without_vectors_beyond_the_pool_or_of_another_dimension_get_none() -> None:
-    known, other, empty, unknown, beyond = (uuid4() for _ in range(5))
-    store = Stored(
-        {
-            known: near(TOKENS, 0.1),
-            other: np.ones((2, DIMENSION + 1), np.int8),
-            empty: np.zeros((0, DIMENSION), np.int8),
-            beyond: near(TOKENS, 0.1),
-        }
-    )
-    answer = rank(store, [candidate(key) for key in (other, known, empty, unknown, beyond)], pool=4)
-    assert [score is None for score in answer.scores] == [True, False, True, True, True]
+def test_candidates_beyond_the_pool_get_none_and_are_not_read() -> None:
+    known, beyond = uuid4(), uuid4()
+    store = Stored({known: near(TOKENS, 0.1), beyond: near(TOKENS, 0.1)})
+    answer = rank(store, [candidate(known), candidate(beyond)], pool=1)
+    assert [score is None for score in answer.scores] == [False, True]
     assert beyond not in store.asked
+
+
+@pytest.mark.parametrize(
+    "stored", [None, np.ones((2, DIMENSION + 1), np.int8), np.zeros((0, DIMENSION), np.int8)], ids=str
+)
+def test_one_candidate_without_usable_vectors_is_a_whole_reranking_that_is_missing(stored: Any) -> None:
+    known, odd = uuid4(), uuid4()
+    matrices = {known: near(TOKENS, 0.1)} | ({} if stored is None else {odd: stored})
+    with pytest.raises(RerankerUnavailable, match="1 of 2 candidates") as caught:
+        rank(Stored(matrices), [candidate(known), candidate(odd)])
+    assert caught.value.cause == "missing"
 
 
 def test_no_candidates_have_no_scores() -> None:
