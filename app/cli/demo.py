@@ -41,9 +41,9 @@ def command(as_json: bool, data: Path | None) -> None:
 
 
 def _print(console: Console, report: DemoReport, folder: Path) -> None:
-    console.print(model_line(report.embedder.id, report.embedder.weights_sha256), highlight=False)
-    console.print(f"reranker: {report.reranker.id if report.reranker else 'none'}", highlight=False)
-    console.print(f"engine: {report.engine}  data: {folder}", highlight=False)
+    console.print(model_line(report.embedder.id, report.embedder.weights_sha256), highlight=False, soft_wrap=True)
+    console.print(f"reranker: {report.reranker.id if report.reranker else 'none'}", highlight=False, soft_wrap=True)
+    console.print(f"engine: {report.engine}  data: {folder}", highlight=False, soft_wrap=True)
     _print_documents(console, report)
     for search in report.searches:
         _print_search(console, search)
@@ -52,23 +52,23 @@ def _print(console: Console, report: DemoReport, folder: Path) -> None:
 
 def _print_documents(console: Console, report: DemoReport) -> None:
     for collection in report.collections:
-        console.print(f"\n[bold]«{escape(collection.name)}»[/bold]", highlight=False)
+        console.print(f"\n[bold]«{escape(collection.name)}»[/bold]", highlight=False, soft_wrap=True)
         for document in collection.documents:
             line = f"  {document.status:<10} {document.chunks:>3} chunks  {document.source_name}"
-            console.print(line, highlight=False, markup=False)
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
     embedded = f"{report.embedded_chunks} embedded now" if report.embedded_chunks else "nothing new to embed"
-    console.print(f"\n{report.chunks} chunks, {embedded} ({report.index_seconds:.1f} s)", highlight=False)
+    console.print(f"\n{report.chunks} chunks, {embedded} ({report.index_seconds:.1f} s)", highlight=False, soft_wrap=True)
 
 
 def _print_search(console: Console, search: DemoSearch) -> None:
-    console.print(f"\n[bold]? {escape(search.query)}[/bold]", highlight=False)
+    console.print(f"\n[bold]? {escape(search.query)}[/bold]", highlight=False, soft_wrap=True)
     console.print("  before reranking:")
     print_hits(console, search.before_rerank, indent="    ", with_text=False)
     console.print("  hits:")
     print_hits(console, search.hits, indent="    ")
     for item in search.degraded:
         console.print(f"  [yellow]degraded[/yellow]: {item.stage} ({item.cause}, after {item.after_ms:.0f} ms)")
-    console.print(f"  [dim]{times_line(search.timings_ms)}[/dim]", highlight=False)
+    console.print(f"  [dim]{times_line(search.timings_ms)}[/dim]", highlight=False, soft_wrap=True)
 
 
 def _print_golden(console: Console, golden: GoldenView) -> None:
@@ -89,4 +89,4 @@ def _print_golden(console: Console, golden: GoldenView) -> None:
     if golden.rejection:
         told = f"{golden.rejection.questions} questions that the documents do not answer: "
         aucs = ", ".join(f"{item.score} {item.auc:.2f}" for item in golden.rejection.separations)
-        console.print(f"  {told}the best scores tell them apart with AUC {aucs}", highlight=False)
+        console.print(f"  {told}the best scores tell them apart with AUC {aucs}", highlight=False, soft_wrap=True)

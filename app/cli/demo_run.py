@@ -108,7 +108,7 @@ async def run_demo(service: Service) -> DemoReport:
 async def _index(door: LocalDoor, folder: Path, collection: SampleCollection, collection_id: UUID) -> DemoCollection:
     files = [SourceFile(folder / name, name) for name in collection.files]
     run = Ingestion(door=door, collection_id=collection_id, files=files)
-    await show_progress(run.upload(), f"«{collection.name}» uploading")
+    await show_progress(run.upload(), f"«{collection.name}» uploading", unit="files")
     await show_progress(run.follow(), f"«{collection.name}» indexing")
     for outcome in run.outcomes:
         if outcome.status not in ("indexed", "unchanged"):

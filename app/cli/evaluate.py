@@ -129,7 +129,7 @@ async def _index(service: Service, collection_id: UUID, files: dict[str, str]) -
     with tempfile.TemporaryDirectory(prefix="kroshka-eval-") as folder:
         sources = [_written(Path(folder), name, text) for name, text in files.items()]
         run = Ingestion(door=LocalDoor(service=service), collection_id=collection_id, files=sources)
-        await show_progress(run.upload(), "uploading")
+        await show_progress(run.upload(), "uploading", unit="files")
         await show_progress(run.follow(), "indexing")
     broken = [outcome for outcome in run.outcomes if outcome.status not in ("indexed", "unchanged")]
     if broken:
@@ -151,8 +151,8 @@ def _written(folder: Path, name: str, text: str) -> SourceFile:
 
 def _print(view: EvaluationView, reports: Sequence[ModeReport]) -> None:
     console = Console()
-    console.print(model_line(view.embedder.id, view.embedder.weights_sha256), highlight=False)
-    console.print(f"reranker: {view.reranker.id if view.reranker else 'none'}", highlight=False)
+    console.print(model_line(view.embedder.id, view.embedder.weights_sha256), highlight=False, soft_wrap=True)
+    console.print(f"reranker: {view.reranker.id if view.reranker else 'none'}", highlight=False, soft_wrap=True)
     console.print(f"{view.dataset}: {view.documents} documents, {view.passages} passages, {view.queries} questions")
     if view.passages_per_second is not None:
         console.print(f"indexed in {view.index_seconds} s: {view.passages_per_second} passages/s")

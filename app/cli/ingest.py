@@ -35,7 +35,7 @@ def command(
     async def work() -> tuple[str, list[Outcome]]:
         async with open_door(deployment, url=url, key=key, worker=True) as door:
             run = Ingestion(door=door, collection_id=await door.ensure_collection(collection), files=files)
-            await show_progress(run.upload(), "uploading")
+            await show_progress(run.upload(), "uploading", unit="files")
             await show_progress(run.follow(), "indexing")
             return door.where, run.outcomes
 

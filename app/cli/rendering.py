@@ -33,10 +33,10 @@ def snippet(hit: Hit) -> str:
 
 def print_hits(console: Console, hits: Sequence[Hit], *, indent: str = "  ", with_text: bool = True) -> None:
     for number, hit in enumerate(hits, start=1):
-        console.print(f"{indent}[bold]{number}.[/bold] [cyan]{escape(breadcrumb(hit))}[/cyan]", highlight=False)
-        console.print(f"{indent}   [dim]{scores_line(hit)}[/dim]", highlight=False)
-        if with_text:
-            console.print(f"{indent}   {escape(snippet(hit))}", highlight=False)
+        lines = [f"[bold]{number}.[/bold] [cyan]{escape(breadcrumb(hit))}[/cyan]", f"   [dim]{scores_line(hit)}[/dim]"]
+        for line in [*lines, f"   {escape(snippet(hit))}"] if with_text else lines:
+            # Never wrapped by us: what is piped into a file keeps one line a fact.
+            console.print(f"{indent}{line}", highlight=False, soft_wrap=True)
 
 
 def times_line(timings_ms: Mapping[str, float]) -> str:
@@ -56,35 +56,35 @@ def print_result(console: Console, result: SearchResult) -> None:
     console.print(f"[dim]{times_line(result.timings_ms)}[/dim]", highlight=False)
 
 
-async def show_progress(stream: AsyncIterator[IngestProgress], title: str) -> None:
-    """A bar on standard error; without a terminal, one line at the end."""
-    console = Console(file=sys.stderr)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("chunks"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=False) as bar:
-        task = bar.add_task(title, total=None)
+async def show_progress(stream: AsyncIterator[IngestProgress], title: str, *, unit: str = "chunks") -> None:
+    """A bar on standard error that counts `chunks` or `files`; none at all when there is nothing to wait for."""
+    with _bar(unit) as bar:
+        task = bar.add_task(title, total=None, visible=False)
         async for state in stream:
-            files = f"{title} {state.files_done}/{state.files_total} files"
-            bar.update(task, description=files, completed=state.chunks_done, total=state.chunks_total or None)
+            done, total = state.chunks_done, state.chunks_total
+            if unit == "files":
+                done, total = state.files_done, state.files_total
+            text = f"{title} {state.files_done}/{state.files_total} files" if unit == "chunks" else title
+            bar.update(task, description=text, completed=done, total=total or None, visible=True)
 
 
 @contextmanager
 def counting_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on standard error; the callable takes how many are done and how many there are."""
-    with Progress(
+    with _bar("questions") as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _bar(unit: str) -> Progress:
+    columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
+        TextColumn(unit),
         TimeElapsedColumn(),
-        console=Console(file=sys.stderr),
-    ) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    )
+    return Progress(*columns, console=Console(file=sys.stderr))
 
 
 def model_line(model_id: str, weights_sha256: str | None) -> str:

@@ -21,6 +21,7 @@ from app.domain.errors import InvalidInput, Unavailable, UpstreamRefused
 
 KEEPALIVE_EXPIRY_S = 15.0  # below the idle time after which proxies usually hang up
 MAX_CONNECT_S = 5.0
+_READ_OF_BODY = 4_000  # characters of an error's body that are looked at
 TEI_ERROR_TYPES = frozenset({"unhealthy", "backend", "overloaded", "validation", "tokenizer", "empty"})
 _RETRIED_STATUSES = frozenset({502, 503, 504})
 _DEPLOYMENT_STATUSES = frozenset({401, 403, 404, 405})
@@ -193,7 +194,7 @@ class Upstream:
 
     def _failure(self, response: httpx.Response) -> Failure:
         """What may pass is returned, what will not is raised as a Refusal."""
-        status, kind, body = response.status_code, error_type(response.content), response.text
+        status, kind, body = response.status_code, error_type(response.content), response.text[:_READ_OF_BODY]
         message = f"HTTP {status}{f' ({kind})' if kind else ''}"
         wrong_model = any(words in body.lower() for words in _WRONG_MODEL.get(status, ()))
         if status == 429:

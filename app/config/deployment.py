@@ -60,7 +60,7 @@ class Deployment(Struct, frozen=True, kw_only=True):
             host=read.text("KROSHKA_HOST") or "127.0.0.1",
             port=read.integer("KROSHKA_PORT", 8000, low=0, high=65_535),
             metrics_port=read.optional_integer("KROSHKA_METRICS_PORT", low=0, high=65_535),
-            database_url=read.address("DATABASE_URL", DATABASE_SCHEMES, f"sqlite+aiosqlite:///{data_dir}/kroshka.db"),
+            database_url=_database_url(read, data_dir),
             blob_url=read.address("BLOB_URL", BLOB_SCHEMES, (data_dir / "blobs").as_uri()),
             qdrant_url=read.url("QDRANT_URL"),
             qdrant_api_key=read.secret("QDRANT_API_KEY"),
@@ -101,6 +101,13 @@ class Deployment(Struct, frozen=True, kw_only=True):
             max_embedding_batch=max_embedding_batch,
             max_search_timeout_ms=int(self.max_search_timeout_s * 1000),
         )
+
+
+def _database_url(read: Variables, data_dir: Path) -> str:
+    """A database URL has no way to write a question mark of a path."""
+    if not read.text("DATABASE_URL") and "?" in str(data_dir):
+        raise read.refuse("KROSHKA_DATA", "a folder without a question mark in its path")
+    return read.address("DATABASE_URL", DATABASE_SCHEMES, f"sqlite+aiosqlite:///{data_dir}/kroshka.db")
 
 
 def _shown(value: object) -> str:

@@ -9,7 +9,9 @@ from typing import Any, TextIO
 import structlog
 from structlog.typing import EventDict, Processor
 
-QUIET_LIBRARIES = ("asyncio", "httpcore", "httpx", "litestar", "sqlalchemy", "uvicorn", "qdrant_client", "alembic")
+OWN_LOGGERS = ("kroshka", "app")
+"""Parents of all loggers of the service."""
+
 PRIVATE_KEYS = frozenset(
     {
         "answer",
@@ -48,7 +50,7 @@ def configure_logging(*, level: str = "info", log_format: str = "auto", stream: 
     """For the whole process, to be called once by an entry point.
 
     `level` is debug, info, warning or error. `log_format` is json, console, or auto: console on a terminal.
-    Other libraries speak from warnings on.
+    Other libraries speak from warnings on, at any level: a database driver's debug lines hold what people wrote.
     """
     out = stream or sys.stderr
     number = logging.getLevelNamesMapping()[level.upper()]
@@ -69,9 +71,9 @@ def configure_logging(*, level: str = "info", log_format: str = "auto", stream: 
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(number)
-    for name in QUIET_LIBRARIES:
-        logging.getLogger(name).setLevel(max(number, logging.WARNING))
+    root.setLevel(max(number, logging.WARNING))
+    for name in OWN_LOGGERS:
+        logging.getLogger(name).setLevel(number)
 
 
 def shared_processors() -> list[Processor]:

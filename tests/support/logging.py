@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from app.observability.logs import configure_logging
+from app.observability.logs import OWN_LOGGERS, configure_logging
 
 
 class Logged:
@@ -39,4 +39,6 @@ def captured_logs(level: str = "info") -> Iterator[Logged]:
     finally:
         root.handlers[:] = handlers
         root.setLevel(old_level)
+        for name in OWN_LOGGERS:
+            logging.getLogger(name).setLevel(logging.NOTSET)
         structlog.reset_defaults()

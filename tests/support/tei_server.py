@@ -97,7 +97,7 @@ class TeiServer:
     def __post_init__(self) -> None:
         self._faults: dict[str, deque[Fault]] = defaultdict(deque)
         self._always: dict[str, Fault] = {}
-        self._lock, self._closing, self._busy = threading.Lock(), threading.Event(), 0
+        self._lock, self._closing, self._busy = threading.Condition(), threading.Event(), 0
 
     def fail_next(self, path: str, *faults: Fault) -> None:
         """The next requests of the route get these, one each."""
@@ -116,10 +116,16 @@ class TeiServer:
         with self._lock:
             return [request for request in self.received if request.path == path]
 
+    def wait_for_requests(self, count: int, *, timeout_s: float = 10.0) -> None:
+        """Blocks until so many requests have come in: call it in a thread."""
+        with self._lock:
+            assert self._lock.wait_for(lambda: len(self.received) >= count, timeout_s)
+
     def take(self, request: Received) -> Fault | None:
         """Writes the request down and gives the fault that is due."""
         with self._lock:
             self.received.append(request)
+            self._lock.notify_all()
             queue = self._faults[request.path]
             return queue.popleft() if queue else self._always.get(request.path)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
 
-from app.ingestion.chunking.code import cut_code
+from app.ingestion.chunking.code import code_unit
 from app.ingestion.chunking.cuts import LINES, prose
 from app.ingestion.chunking.tables import cut_table
 from app.ingestion.chunking.units import Limits, Unit
@@ -25,7 +25,7 @@ def block_unit(source: str, block: Block) -> Unit:
     if block.kind is BlockKind.TABLE and block.head is not None and block.rows:
         return _unit(block, partial(cut_table, source, block))
     if block.kind is BlockKind.CODE:
-        return _unit(block, partial(cut_code, source, block))
+        return code_unit(source, block)
     if block.kind is BlockKind.KEY_VALUE:
         return _unit(block, partial(_cut_pairs, source, block))
     if block.kind is BlockKind.TABLE:

@@ -12,6 +12,19 @@ _STANZAS = re.compile(r"(?:[^\n]+\n?)+")
 _LINES = re.compile(r"[^\n]*\S[^\n]*")
 
 
+def code_unit(source: str, block: Block) -> Unit:
+    """The whole block; a closing fence that the source lacks is added."""
+    unclosed = block.head is not None and block.tail is None
+    return Unit(
+        start=block.start,
+        end=block.end,
+        container=block.start,
+        cut=partial(cut_code, source, block),
+        frame=_frame(block) if unclosed else NO_FRAME,
+        finishes=not unclosed,
+    )
+
+
 def cut_code(source: str, block: Block, unit: Unit, limits: Limits) -> list[Unit]:
     """Units between blank lines, each to be closed and opened again with the block's own fence.
 
@@ -22,10 +35,14 @@ def cut_code(source: str, block: Block, unit: Unit, limits: Limits) -> list[Unit
         return [prose(source, block.start, block.end, overlaps=False)]
     if block.head is None:
         return _stanzas(source, block, NO_FRAME)
-    frame = Frame.of(block.opening + "\n", "\n" + block.closing)
+    frame = _frame(block)
     if 2 * (frame.opening_weight + frame.closing_weight) <= limits.maximum:
         return _stanzas(source, block, frame)
     return _indented(source, block)
+
+
+def _frame(block: Block) -> Frame:
+    return Frame.of(block.opening + "\n", "\n" + block.closing)
 
 
 def _body(block: Block) -> Range:

@@ -50,6 +50,7 @@ def test_empty_variables_count_as_unset() -> None:
         ("BLOB_URL", "/var/blobs", "file://"),
         ("RAG_RERANK_URLS", "http://a, nonsense", "separated by commas"),
         ("KROSHKA_ALLOW_ANONYMOUS", "write", "one of search"),
+        ("KROSHKA_DATA", "/data?v=1", "a folder without a question mark"),
     ],
 )
 def test_a_wrong_value_names_the_variable_and_what_it_may_be(variable: str, value: str, allowed: str) -> None:
