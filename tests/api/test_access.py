@@ -8,7 +8,6 @@ import pytest
 from tests.support.aio import run
 from tests.support.api import client_of, open_api
 
-
 FOREIGN = (
     ({"Host": "evil.example"}, "host"),
     ({"Host": "localhost.evil.example"}, "host"),

@@ -4,8 +4,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import pytest
-
 from tests.support.aio import run
 from tests.support.api import Api, open_api
 

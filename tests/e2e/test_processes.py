@@ -54,7 +54,7 @@ def test_a_server_killed_in_the_middle_of_an_ingest_goes_on_and_every_document_i
         assert len({document["sourceName"] for document in documents}) == count
         chunks = sum(document["chunkCount"] for document in documents)
         status = httpx.get(f"{url}/v1/status", timeout=30).raise_for_status().json()
-        assert status["points"] == chunks
+        assert status["index"]["points"] == chunks
         found = httpx.post(f"{url}/v1/search", json={"query": "проверка баланса", "topK": 200}, timeout=30).json()
         ids = [hit["chunkId"] for hit in found["hits"]]
         assert len(ids) == len(set(ids)) == min(200, chunks)

@@ -19,6 +19,7 @@ ScoreScale = Literal["auto", "sigmoid", "logit"]
 
 _TOO_LARGE = frozenset({400, 413, 422})
 _MAX_PARALLEL = 16
+_UNNAMED = "unknown"
 T = TypeVar("T")
 
 
@@ -78,7 +79,7 @@ class HttpReranker:
         places = [index for index, candidate in enumerate(candidates) if candidate.text.strip()]
         texts = [clean_text(candidates[index].text[: self._max_text_characters]) for index in places]
         if not texts:
-            return self._answer([None] * len(candidates), self._model or "")
+            return self._answer([None] * len(candidates), self._model or _UNNAMED)
         question = clean_text(query.text[: self._max_query_characters])
         async with self._upstream.operation(self._circuit, deadline):
             parts = await self._parts(question, texts, deadline)
@@ -143,7 +144,7 @@ class HttpReranker:
         scores = parse_scores(answer, len(part))
         if not scores:
             raise self._upstream.failed("the answer holds no scores", cause="bad_answer")
-        model = self._info.model_id or parse_model(answer) or self._model or ""
+        model = self._info.model_id or parse_model(answer) or self._model or _UNNAMED
         return _Part(scores={part.start + index: score for index, score in scores.items()}, model=model)
 
     async def _met(self, query: str, text: str, deadline: Deadline) -> Dialect:

@@ -44,8 +44,15 @@ def _cut_pairs(source: str, block: Block, unit: Unit, limits: Limits) -> list[Un
 def _list_unit(source: str, members: tuple[Block, ...]) -> Unit:
     if len(members) == 1:
         return block_unit(source, members[0])
-    start, end = members[0].start, members[-1].end
-    return Unit(start=start, end=end, container=start, cut=partial(_cut_list, source, members))
+    last = block_unit(source, members[-1])
+    return Unit(
+        start=members[0].start,
+        end=last.end,
+        container=members[0].start,
+        cut=partial(_cut_list, source, members),
+        frame=last.frame,
+        finishes=last.finishes,
+    )
 
 
 def _cut_list(source: str, members: tuple[Block, ...], unit: Unit, limits: Limits) -> list[Unit]:

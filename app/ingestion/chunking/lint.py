@@ -121,7 +121,8 @@ def _code(block: Block, chunk: Chunk) -> Iterator[str]:
     has_tail = block.tail is not None and _meets(block.tail, chunk)
     if not has_head and lines[0].strip() != block.opening.strip():
         yield f"has code of the block at {block.start} without its opening fence"
-    if not has_tail and lines[-1].strip() != block.closing.strip():
+    closed_by_what_follows = block.tail is None and chunk.span is not None and chunk.span[1] > block.end
+    if not has_tail and not closed_by_what_follows and lines[-1].strip() != block.closing.strip():
         yield f"has code of the block at {block.start} without a closing fence"
 
 
