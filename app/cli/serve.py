@@ -69,7 +69,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _run(deployment: Deployment, listener: socket.socket) -> None:
     """The web server runs at once; the service opens behind it. A service that cannot open ends the server."""
-    gate = StartingGate()
+    gate = StartingGate(anonymous_search=deployment.allow_anonymous == "search")
     config = uvicorn.Config(
         gate,
         lifespan="off",

@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct
 from app.config.layers import ResolvedConfig
 from app.domain.deadline import Deadline
 from app.domain.errors import KroshkaError, ModelMismatch, TransientError, Unavailable, UpstreamRefused
-from app.domain.index import IndexAnswer, IndexFilter, IndexQuery
+from app.domain.index import IndexAnswer, IndexFilter, IndexQuery, LexicalHit
 from app.domain.ports import (
     RerankCandidate,
     Reranker,
@@ -218,7 +218,7 @@ class SearchPipeline:
         with turn.stage("fuse"):
             candidates = reciprocal_rank_fusion(
                 [hit for hit in found.answer.dense if hit.chunk_id in places],
-                [hit for hit in gate(found.answer.lexical, len(found.terms)) if hit.chunk_id in places],
+                [hit for hit in self._credited(found) if hit.chunk_id in places],
                 k=config.rrf_k,
                 dense_weight=config.dense_weight,
                 lexical_weight=config.lexical_weight,
@@ -229,6 +229,11 @@ class SearchPipeline:
                 turn.notes.append("floor_not_applied")
                 return candidates
             return await self._floor(candidates, plan.min_score, found.terms)
+
+    def _credited(self, found: _Found) -> Sequence[LexicalHit]:
+        """The gate keeps accidental words from outvoting the vectors; where there are none, any word is better."""
+        lexical = found.answer.lexical
+        return lexical if found.vectors is None else gate(lexical, len(found.terms))
 
     async def _floor(self, candidates: list[Candidate], min_score: float, terms: Sequence[str]) -> list[Candidate]:
         doubtful = [c.chunk_id for c in below_floor(candidates, min_score) if c.lexical_rank is not None]

@@ -263,6 +263,11 @@ def test_an_accidental_word_in_common_gives_no_credit() -> None:
     assert all(hit.scores.lexical is None for hit in result.hits)
 
 
+def test_by_words_alone_any_word_in_common_is_better_than_nothing() -> None:
+    result = Bench().search("сколько портов имеет устройство ONU", overrides={"dense": False})
+    assert numbers(result) == [3]
+
+
 def test_a_query_of_which_no_word_is_known_says_so() -> None:
     assert "lexical_blind" in Bench().search("quantum chromodynamics").notes
 
