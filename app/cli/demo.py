@@ -57,7 +57,9 @@ def _print_documents(console: Console, report: DemoReport) -> None:
             line = f"  {document.status:<10} {document.chunks:>3} chunks  {document.source_name}"
             console.print(line, highlight=False, markup=False, soft_wrap=True)
     embedded = f"{report.embedded_chunks} embedded now" if report.embedded_chunks else "nothing new to embed"
-    console.print(f"\n{report.chunks} chunks, {embedded} ({report.index_seconds:.1f} s)", highlight=False, soft_wrap=True)
+    console.print(
+        f"\n{report.chunks} chunks, {embedded} ({report.index_seconds:.1f} s)", highlight=False, soft_wrap=True
+    )
 
 
 def _print_search(console: Console, search: DemoSearch) -> None:

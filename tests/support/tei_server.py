@@ -41,7 +41,14 @@ class Hang:
     """No answer until the server is closed."""
 
 
-Fault = Reply | Reset | Hang
+@dataclass(frozen=True)
+class Late:
+    """The real answer, but not at once."""
+
+    delay_s: float
+
+
+Fault = Reply | Reset | Hang | Late
 
 
 @dataclass(frozen=True)
@@ -141,8 +148,8 @@ class TeiServer:
             with self._lock:
                 self._busy -= 1
 
-    def hang(self) -> None:
-        self._closing.wait(20.0)
+    def hang(self, at_most_s: float = 20.0) -> None:
+        self._closing.wait(at_most_s)
 
     def close(self) -> None:
         self._closing.set()
@@ -312,8 +319,11 @@ class _Handler(BaseHTTPRequestHandler):
             elif isinstance(fault, Hang):
                 self.tei.hang()
                 self.close_connection = True
+            elif isinstance(fault, Reply):
+                self._send(fault)
             else:
-                self._send(fault or self.tei.answer(request))
+                self.tei.hang(fault.delay_s if fault else 0.0)
+                self._send(self.tei.answer(request))
 
     def _send(self, reply: Reply) -> None:
         self.send_response(reply.status)

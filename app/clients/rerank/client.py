@@ -130,7 +130,7 @@ class HttpReranker:
             async with self._permits:
                 answer = await self._upstream.post(dialect.path, body, deadline)
         except Refusal as error:
-            if error.status not in _TOO_LARGE or len(part) == 1:
+            if error.status not in _TOO_LARGE or len(part) == 1 or is_dialect_signal(error):
                 raise
             if "batch size" in error.body:
                 self._batch_size = min(self._batch_size, len(part) // 2)

@@ -25,6 +25,7 @@ from tests.support.tei_server import (
     TOO_LARGE,
     UNAVAILABLE,
     Hang,
+    Late,
     Reply,
     Reset,
     TeiServer,
@@ -227,8 +228,9 @@ def test_batches_keep_to_the_bytes_of_a_request() -> None:
 
 def test_passages_on_their_way_leave_permits_to_queries() -> None:
     async def body(server: TeiServer, embedder: TeiEmbedder) -> None:
-        await embedder.embed_passages(["text"] * 40, soon())
-        assert server.most_at_once <= 2
+        server.always("/embed", Late(0.03))
+        await embedder.embed_passages(["text"] * 32, soon())
+        assert server.most_at_once == 2
 
     story(body, TeiServer(max_client_batch_size=4, max_concurrent_requests=16))
 
@@ -289,6 +291,15 @@ def test_the_first_text_that_is_too_long_is_named_in_old_and_new_versions(status
         assert (caught.value.pointer, caught.value.limit) == ("/texts/5", 512)
 
     story(body, TeiServer(validation_status=status, max_client_batch_size=4))
+
+
+def test_the_first_text_is_named_also_when_a_later_batch_is_answered_sooner() -> None:
+    async def body(server: TeiServer, embedder: TeiEmbedder) -> None:
+        server.fail_next("/embed", Late(0.1))
+        with pytest.raises(InvalidInput, match="/texts/0"):
+            await embedder.embed_passages(["word " * 600] * 2, soon())
+
+    story(body, TeiServer(max_client_batch_size=1))
 
 
 def test_a_text_larger_than_a_request_is_named() -> None:

@@ -19,11 +19,13 @@ from app.domain.errors import RerankerUnavailable, UpstreamRefused
 from app.domain.ports import RerankCandidate, RerankQuery, RerankScores
 from tests.support.aio import run
 from tests.support.tei_server import (
+    MISSING_FIELD,
     NOT_FOUND,
     OVERLOADED,
     TOO_LARGE,
     UNAVAILABLE,
     Hang,
+    Late,
     Reply,
     Reset,
     TeiServer,
@@ -140,6 +142,17 @@ def test_a_server_that_changes_its_dialect_is_met_again_within_the_same_call() -
         answer = await rank(reranker)
         assert_scores(answer)
         assert answer.dialect == "tei-v1"
+
+    story(body)
+
+
+def test_fields_that_are_no_longer_known_are_not_asked_for_in_halves() -> None:
+    async def body(server: TeiServer, reranker: HttpReranker) -> None:
+        await rank(reranker)
+        server.received.clear()
+        server.fail_next("/rerank", MISSING_FIELD)
+        assert_scores(await rank(reranker))
+        assert [len(request.json["texts"]) for request in server.requests("/rerank")] == [3, 1, 3]
 
     story(body)
 
@@ -299,6 +312,29 @@ def test_one_part_that_fails_fails_the_whole() -> None:
         assert caught.value.cause == "status_5xx"
 
     story(body, reranker_server(max_client_batch_size=4))
+
+
+def test_after_a_failed_part_the_others_are_called_off() -> None:
+    async def body(server: TeiServer, reranker: HttpReranker) -> None:
+        await rank(reranker)
+        server.fail_next("/rerank", Hang(), Reply(500), Hang())
+        tasks = len(asyncio.all_tasks())
+        with pytest.raises(RerankerUnavailable) as caught:
+            await rank(reranker, many(12))
+        assert caught.value.cause == "status_5xx"  # and not the time-out of those that hang
+        assert len(asyncio.all_tasks()) == tasks
+
+    story(body, reranker_server(max_client_batch_size=4))
+
+
+def test_searches_at_once_leave_half_of_the_servers_permits_to_others() -> None:
+    async def body(server: TeiServer, reranker: HttpReranker) -> None:
+        await rank(reranker)
+        server.always("/rerank", Late(0.02))
+        await asyncio.gather(*(rank(reranker, many(8)) for _ in range(3)))
+        assert server.most_at_once == 2
+
+    story(body, reranker_server(max_client_batch_size=4, max_concurrent_requests=16))
 
 
 def test_empty_texts_are_not_sent_and_have_no_score() -> None:
