@@ -49,10 +49,10 @@ def shortened(title: str, limit: int) -> str:
     """The title, or its beginning up to a word's end and an ellipsis, within `limit` weighted characters."""
     if weight(title) <= limit:
         return title
-    room, end = limit - 1, 0
-    while end < len(title) and weight(title[: end + 1]) <= room:
+    end = 0
+    while end < len(title) and weight(title[: end + 1] + ELLIPSIS) < limit:
         end += 1
     kept = title[:end]
-    if end < len(title) and not title[end].isspace() and " " in kept.strip():
-        kept = kept[: kept.rstrip().rfind(" ")] if not kept.endswith(" ") else kept
+    if not title[end : end + 1].isspace() and " " in kept.strip():
+        kept = kept.rstrip()[: kept.rstrip().rindex(" ")]
     return kept.rstrip() + ELLIPSIS

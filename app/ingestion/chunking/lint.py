@@ -106,11 +106,11 @@ def _table(source: str, block: Block, chunk: Chunk, options: ChunkingOptions) ->
     shown = [row for row in block.rows if _meets(row, chunk)]
     if not shown or block.head is None or _meets(block.head, chunk) or _too_large(block, chunk, options):
         return
-    beside_header = weight(chunk.content) + weight(block.opening) + 1 <= options.hard_maximum - chunk.content_start
+    beside_header = weight(chunk.content) + weight(block.opening) + 1 <= _room(chunk, options)
     if beside_header and not chunk.content.startswith(block.opening.strip()):
         yield f"has rows of the table at {block.start} without its header"
     for start, end in shown:
-        whole = weight(block.opening) + 1 + weight(source[start:end]) <= options.hard_maximum - chunk.content_start
+        whole = weight(block.opening) + 1 + weight(source[start:end]) <= _room(chunk, options)
         if whole and not any(one <= start and end <= other for one, other in chunk.spans):
             yield f"has only a part of the row at {start}"
 
@@ -133,4 +133,8 @@ def _meets(part: Range, chunk: Chunk) -> bool:
 def _too_large(block: Block, chunk: Chunk, options: ChunkingOptions) -> bool:
     """Headers and fences that take more than half of a chunk are kept once."""
     frame = weight(block.opening) + weight(block.closing) + 2
-    return 2 * frame > options.hard_maximum - weight(chunk.text[: chunk.content_start])
+    return 2 * frame > _room(chunk, options)
+
+
+def _room(chunk: Chunk, options: ChunkingOptions) -> int:
+    return options.hard_maximum - weight(chunk.text[: chunk.content_start])
