@@ -77,7 +77,7 @@ class Service(Struct, frozen=True, kw_only=True):
             blobs=self.blobs,
             index=self.index,
             generations=self.revisions,
-            models=ApiModels(embedder=self.model, reranker=self.models.reranker_info),
+            models=ApiModels(embedder=self.model, reranker=self.models.info),
             metrics=self.metrics,
             deployment=self.deployment,
             probes={
@@ -101,7 +101,9 @@ async def open_service(
     _check_supported(deployment)
     deployment.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     async with AsyncExitStack() as stack:
-        database, models = await _open_both(deployment, stack)
+        metrics = Metrics(data_dir=deployment.data_dir)
+        database, models = await _open_both(deployment, metrics, stack)
+        metrics.describe_build(_build_info(models))
         generation = await _generation(deployment, database, models)
         index = EmbeddedVectorIndex(
             deployment.data_dir / "index" / generation.index_name, dimension=generation.dimension
@@ -109,7 +111,7 @@ async def open_service(
         stack.push_async_callback(index.aclose)
         await index.ensure_schema()
         environ = dict(os.environ) if environ is None else environ
-        service = _wire(deployment, database, models, generation, index, environ, vector_cache)
+        service = _wire(deployment, database, models, metrics, generation, index, environ, vector_cache)
         if worker:
             await stack.enter_async_context(working(service))
         yield service
@@ -120,7 +122,7 @@ def _check_supported(deployment: Deployment) -> None:
         raise ConfigurationError("QDRANT_URL: this version has the embedded engine only; unset it")
 
 
-async def _open_both(deployment: Deployment, stack: AsyncExitStack) -> tuple[Database, Models]:
+async def _open_both(deployment: Deployment, metrics: Metrics, stack: AsyncExitStack) -> tuple[Database, Models]:
     """A failure of one lets the other finish first: a half-opened part could not be closed."""
 
     async def open_database() -> Database:
@@ -128,11 +130,15 @@ async def _open_both(deployment: Deployment, stack: AsyncExitStack) -> tuple[Dat
         stack.push_async_callback(database.aclose)
         return database
 
-    opened = await asyncio.gather(open_database(), load_models(deployment, stack), return_exceptions=True)
-    for result in opened:
-        if isinstance(result, BaseException):
-            raise result
-    return opened[0], opened[1]  # type: ignore[return-value]  # mypy does not narrow a tuple's items in a loop
+    opening, loading = (
+        asyncio.create_task(open_database()),
+        asyncio.create_task(load_models(deployment, metrics, stack)),
+    )
+    await asyncio.wait((opening, loading))
+    errors = [error for error in (opening.exception(), loading.exception()) if error is not None]
+    if errors:
+        raise errors[0]
+    return opening.result(), loading.result()
 
 
 async def _generation(deployment: Deployment, database: Database, models: Models) -> Generation:
@@ -151,13 +157,13 @@ def _wire(
     deployment: Deployment,
     database: Database,
     models: Models,
+    metrics: Metrics,
     generation: Generation,
     index: VectorIndex,
     environ: Mapping[str, str],
     vector_cache: int,
 ) -> Service:
     wake, model = asyncio.Event(), models.embedder.model
-    metrics = Metrics(build=_build_info(deployment, models), data_dir=deployment.data_dir)
     catalog = SqlCatalog(database=database, on_job=wake.set)
     blobs = ObjectBlobStore(url=deployment.blob_url)
     config = ConfigService(
@@ -201,18 +207,17 @@ def _search(
         model=models.embedder.model,
         vectors=QueryVectorCache(embedder=models.embedder, capacity=vector_cache),
         configuration=config,
-        reranker=models.reranker,
-        reranker_pool=models.reranker_pool,
+        rerankers=models.rerankers,
         token_counter=models.token_counter,
         max_timeout_s=deployment.max_search_timeout_s,
         observer=SearchObserver(metrics=metrics),
     )
 
 
-def _build_info(deployment: Deployment, models: Models) -> BuildInfo:
+def _build_info(models: Models) -> BuildInfo:
     return BuildInfo(
         version=__version__,
         engine="qdrant-edge",
         embedder=models.embedder.model.name,
-        reranker=models.reranker_info.dialect if models.reranker_info else "none",
+        reranker=models.info.dialect if models.info else "none",
     )

@@ -91,7 +91,7 @@ async def run_demo(service: Service) -> DemoReport:
     indexed = [await _index(door, folder, one, ids[one.name]) for one in collections]
     index_s = time.perf_counter() - began
     outcomes = [outcome for collection in indexed for outcome in collection.documents]
-    info = service.models.reranker_info
+    info = service.models.info
     return DemoReport(
         engine=(await service.index.status(Deadline.after(STATUS_WAIT_S))).engine,
         embedder=ModelView(id=service.model.key, weights_sha256=service.model.weights_sha256),

@@ -98,7 +98,7 @@ async def _evaluate(
             with counting_bar(f"asking ({mode.name})") as advance:
                 questions = dataset.questions
                 reports.append(await evaluate(service.search, questions, mode, conditions, on_progress=advance))
-        info = service.models.reranker_info
+        info = service.models.info
         view = evaluation_view(
             dataset.name,
             reports,

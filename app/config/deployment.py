@@ -95,7 +95,7 @@ class Deployment(Struct, frozen=True, kw_only=True):
         """What this deployment and the model say about the knobs' defaults and bounds."""
         return Surroundings(
             min_score=model.min_score,
-            rerank_url=self.tei_rerank_url,
+            rerank_url=self.tei_rerank_url if self.reranker == "tei" else None,
             rerank_urls=self.rerank_urls,
             chunk_strategies=chunk_strategies,
             max_embedding_batch=max_embedding_batch,

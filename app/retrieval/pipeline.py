@@ -38,6 +38,7 @@ from app.retrieval.floor import apply_floor, below_floor
 from app.retrieval.fusion import Candidate, gate, reciprocal_rank_fusion
 from app.retrieval.plan import SearchPlan, make_plan, query_weight
 from app.retrieval.ranking import Ranked, fused_order, rerank_order, to_hit, within_budget
+from app.retrieval.rerankers import Rerankers
 from app.retrieval.singleflight import QueryVectorCache
 from app.retrieval.turn import Turn, cause_of
 from app.text.lexical import is_full_match, lexical_title, query_terms, query_vector
@@ -80,6 +81,7 @@ class _Found(Struct, kw_only=True):
     answer: IndexAnswer = IndexAnswer()
     places: dict[UUID, VisibleChunk] = {}
     cache: str | None = None
+    reranker: Reranker | None = None
 
 
 class SearchPipeline:
@@ -93,16 +95,14 @@ class SearchPipeline:
         model: EmbeddingModel,
         vectors: QueryVectorCache,
         configuration: Configuration,
-        reranker: Reranker | None,
-        reranker_pool: int = 0,
+        rerankers: Rerankers,
         token_counter: TokenCounter | None = None,
         max_timeout_s: float = 30.0,
         observer: Observer | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._catalog, self._index, self._model, self._vectors = catalog, index, model, vectors
-        self._configuration, self._reranker, self._token_counter = configuration, reranker, token_counter
-        self._reranker_pool = reranker_pool if reranker is not None else None
+        self._configuration, self._rerankers, self._token_counter = configuration, rerankers, token_counter
         self._max_timeout_s, self._observer, self._clock = max_timeout_s, observer, clock
         self._log = structlog.get_logger("kroshka.retrieval")
 
@@ -121,7 +121,9 @@ class SearchPipeline:
     async def _search(self, query: SearchQuery, turn: Turn, found: _Found) -> SearchResult:
         with turn.stage("config"):
             resolved = await self._configuration.resolve(query.workspace_id)
-        plan = make_plan(query, resolved.config, max_timeout_s=self._max_timeout_s, reranker_pool=self._reranker_pool)
+        choice = self._rerankers.of(resolved.config)
+        pool = choice.pool if choice else None
+        plan = make_plan(query, resolved.config, max_timeout_s=self._max_timeout_s, reranker_pool=pool)
         if not plan.text or query_weight(plan.text) < resolved.config.query_min_length:
             return self._nothing("query_too_short" if plan.text else "no_query", turn)
         deadline = Deadline.after(plan.timeout_s, self._clock)
@@ -135,6 +137,7 @@ class SearchPipeline:
         await self._embed_and_tokenize(query, plan, turn, found, deadline)
         await self._find_visible(scope, snapshot, plan, turn, found, deadline)
         candidates = await self._fuse(plan, resolved, turn, found)
+        found.reranker = choice.reranker if choice else None
         ranked, rerank_scores, passages = await self._rerank(plan, candidates, turn, found, deadline)
         hits = await self._hits(query, ranked[: plan.top_k], passages, rerank_scores, turn)
         return self._answer(query, resolved, turn, hits, rerank_scores, await self._before(query, plan, candidates))
@@ -255,12 +258,12 @@ class SearchPipeline:
         # A chunk may be purged between two reads; what is no longer there cannot be shown.
         fused = [entry for entry in fused if entry.candidate.chunk_id in passages or entry.fused_rank > len(passages)]
         pool = [entry for entry in pool if entry.candidate.chunk_id in passages]
-        if self._reranker is None or not pool:
+        if found.reranker is None or not pool:
             return fused, None, passages
         question = RerankQuery(text=plan.text, vectors=found.vectors)
         try:
             with turn.stage("rerank"):
-                scores = await self._reranker.rank(
+                scores = await found.reranker.rank(
                     question, _rerank_candidates(pool, passages), deadline.sooner(plan.rerank_timeout_s)
                 )
         except HELPER_FAILURES as error:

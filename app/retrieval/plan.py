@@ -38,7 +38,7 @@ def make_plan(query: SearchQuery, config: RagConfig, *, max_timeout_s: float, re
     """`reranker_pool` is how many candidates the reranker wants to see at least, None when there is no reranker."""
     _check(query)
     wanted = query.overrides
-    rerank = _reranks(query, config, reranker_pool)
+    rerank = reranker_pool is not None and (config.rerank_enabled if wanted.rerank is UNSET else bool(wanted.rerank))
     default_top_k = config.rerank_top_k if rerank else config.search_top_k
     top_k = default_top_k if wanted.top_k is UNSET else int(wanted.top_k)
     rerank_pool = max(top_k, config.rerank_top_k, config.search_top_k, reranker_pool or 0) if rerank else 0
@@ -55,14 +55,6 @@ def make_plan(query: SearchQuery, config: RagConfig, *, max_timeout_s: float, re
         timeout_s=min(timeout_ms / 1000, max_timeout_s),
         rerank_timeout_s=config.rerank_timeout_ms / 1000,
     )
-
-
-def _reranks(query: SearchQuery, config: RagConfig, reranker_pool: int | None) -> bool:
-    """A reranker with a pool of its own is late interaction, which a knob switches off with its token vectors."""
-    if reranker_pool is None or (reranker_pool > 0 and config.late_interaction == "off"):
-        return False
-    wanted = query.overrides.rerank
-    return config.rerank_enabled if wanted is UNSET else bool(wanted)
 
 
 def _check(query: SearchQuery) -> None:

@@ -61,7 +61,7 @@ def word_ends(text: str) -> list[int]:
     """ICU's words, by dictionary in scripts without spaces; what holds no letter or digit stays with what is before."""
     pieces = [str(piece) for piece in WordBreaker(text, LOCALE)]
     ends = list(accumulate(map(len, pieces)))
-    following = [*pieces[1:], "x"]
+    following = [*pieces, "x"][1:]
     return [end for end, after in zip(ends, following, strict=True) if any(map(str.isalnum, after))]
 
 

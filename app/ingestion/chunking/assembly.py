@@ -16,6 +16,8 @@ from app.text.weights import weight
 
 CountTokens = Callable[[Sequence[str]], list[int]]
 SAFETY = 0.95
+HEADROOM = (29, 32)
+"""A chunk is cut again above 464 of 512 tokens: an edit of a few words must not make it too long for the model."""
 
 
 class Passage(Struct, frozen=True, kw_only=True):
@@ -66,10 +68,12 @@ def _stripped(source: str, span: Range) -> Range:
 
 
 class Assembler:
-    """Makes the chunks of one document."""
+    """Makes the chunks of one document. `cuts` is False for a strategy that must not cut."""
 
-    def __init__(self, document: ParsedDocument, options: ChunkingOptions, *, count_tokens: CountTokens | None) -> None:
-        self._source, self._options, self._count = document.text, options, count_tokens
+    def __init__(
+        self, document: ParsedDocument, options: ChunkingOptions, *, count_tokens: CountTokens | None, cuts: bool
+    ) -> None:
+        self._source, self._options, self._count, self._cuts = document.text, options, count_tokens, cuts
         self._starts = [block.start for block in document.blocks]
         self._pages = [block.page for block in document.blocks]
 
@@ -107,9 +111,9 @@ class Assembler:
         )
 
     def _within_tokens(self, passages: Sequence[Passage]) -> list[Passage]:
-        limit = self._options.max_tokens
-        if limit is None or self._count is None or not passages:
+        if self._options.max_tokens is None or self._count is None or not (self._cuts and passages):
             return list(passages)
+        limit = max(self._options.max_tokens * HEADROOM[0] // HEADROOM[1], 1)
         done = list(passages)
         tokens = self._count([self.text(passage) for passage in done])
         while any(count > limit for count in tokens):
@@ -136,7 +140,7 @@ class Assembler:
         maximum = min(int(size * limit / tokens * SAFETY), size - 1)
         if maximum < 1:
             raise DocumentUnreadable(
-                f"the embedding model takes {limit} tokens, which hold not even a section's label and one character"
+                f"the embedding model takes {self._options.max_tokens} tokens, which hold not even a section's label and one character"
             )
         drafts = passage.packer(maximum).pack(passage.draft.units, after=passage.before)
         before, headings = passage.before, passage.headings

@@ -37,7 +37,7 @@ def chunk(document: ParsedDocument, options: ChunkingOptions, *, count_tokens: C
     if strategy is None:
         raise InvalidInput("chunkStrategy", f"{options.strategy!r} is none of {', '.join(STRATEGIES)}")
     passages = list(_passages(document, options, strategy)) if document.blocks else []
-    assembler = Assembler(document, options, count_tokens=count_tokens)
+    assembler = Assembler(document, options, count_tokens=count_tokens, cuts=strategy.splits)
     if not strategy.splits:
         _refuse_too_large(assembler, passages, options, count_tokens)
     return assembler.chunks(passages)

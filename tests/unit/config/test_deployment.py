@@ -85,11 +85,18 @@ def test_the_reranker_follows_the_embedder_when_it_is_not_named() -> None:
 
 
 def test_the_allow_list_holds_the_deployments_own_address_first() -> None:
-    deployment = Deployment.from_environ({"RAG_RERANK_URL": "http://a", "RAG_RERANK_URLS": "http://b, http://a"})
+    rerank = {"RERANKER": "tei", "RAG_RERANK_URL": "http://a", "RAG_RERANK_URLS": "http://b, http://a"}
+    deployment = Deployment.from_environ(rerank)
 
     assert deployment.rerank_urls == ("http://a", "http://b")
     around = deployment.surroundings(EmbeddingModel(name="m", version="1", dimension=3, min_score=0.3))
     assert (around.rerank_url, around.min_score, around.max_search_timeout_ms) == ("http://a", 0.3, 30_000)
+
+
+def test_an_address_is_no_default_where_the_deployment_reranks_by_itself() -> None:
+    deployment = Deployment.from_environ({"RERANKER": "local", "TEI_RERANK_URL": "http://a"})
+    around = deployment.surroundings(EmbeddingModel(name="m", version="1", dimension=3))
+    assert (around.rerank_url, around.rerank_urls) == (None, ("http://a",))
 
 
 def test_no_secret_is_in_what_is_printed() -> None:

@@ -32,6 +32,7 @@ from app.domain.search import (
 )
 from app.domain.vectors import EmbeddingModel, PassageVectors, QueryVectors, SparseVector
 from app.retrieval.pipeline import SearchPipeline, SearchReport
+from app.retrieval.rerankers import RerankerChoice, Rerankers
 from app.retrieval.singleflight import QueryVectorCache
 from app.text.lexical import document_vector
 from tests.support.aio import run
@@ -65,7 +66,7 @@ class Bench:
             model=MODEL,
             vectors=QueryVectorCache(embedder=self.embedder),
             configuration=Configuration(structs.replace(RagConfig(), **self._knobs)),
-            reranker=self._reranker,
+            rerankers=Rerankers(own=RerankerChoice(self._reranker) if self._reranker else None),
             observer=self.reports.append,
         )
 
