@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ def parse_url(url: str) -> URL:
             raise ConfigurationError("DATABASE_URL: SQLite needs a file, several connections share it")
         return parsed.set(drivername="sqlite+aiosqlite")
     if parsed.get_backend_name() == "postgresql":
+        if find_spec("asyncpg") is None:
+            raise ConfigurationError("DATABASE_URL: PostgreSQL needs the package asyncpg, which is not installed")
         return parsed.set(drivername="postgresql+asyncpg")
     raise ConfigurationError(f"DATABASE_URL: {parsed.get_backend_name()} is not supported; sqlite or postgresql")
 

@@ -1,8 +1,9 @@
 """Measures the in-process embedder: load, memory, speed, and whether the event loop stays free.
 
-    python -m tests.bench.bench_local_model CORPUS.jsonl [QUERIES.jsonl] [--threads 2]
+    python -m tests.bench.bench_local_model [CORPUS.jsonl [QUERIES.jsonl]] [--threads 2]
 
-Takes the 16 texts of the corpus whose token counts are nearest to 258. Not a test: run it on an idle machine.
+Without a corpus the texts are the chunks of samples/. Takes the 16 texts whose token counts are nearest to 258. Not a
+test: run it on an idle machine.
 """
 
 import argparse
@@ -18,7 +19,11 @@ from pathlib import Path
 
 from app.clients.local_model.embedder import LocalE5Embedder
 from app.domain.deadline import Deadline
+from app.domain.documents import ChunkingOptions
+from app.ingestion.chunking import chunk
+from app.ingestion.parsers import parse
 
+SAMPLES = Path(__file__).parents[2] / "samples"
 PASSAGES, TOKENS = 16, 258
 QUERIES = 60
 PATIENCE_S = 600.0
@@ -38,7 +43,7 @@ asyncio.run(main())
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("corpus", type=Path)
+    arguments.add_argument("corpus", type=Path, nargs="?")
     arguments.add_argument("queries", type=Path, nargs="?")
     arguments.add_argument("--threads", type=int, default=2)
     given = arguments.parse_args()
@@ -58,7 +63,7 @@ def report_load(cache: str, what: str) -> None:
 
 async def measure(cache: Path, given: argparse.Namespace) -> None:
     embedder = await LocalE5Embedder.load(cache_dir=cache, threads=given.threads)
-    corpus = texts_of(given.corpus)
+    corpus = texts_of(given.corpus) if given.corpus else sample_chunks()
     counts = dict(zip(corpus, embedder.count_tokens(corpus), strict=True))
     passages = sorted(corpus, key=lambda text: abs(counts[text] - TOKENS))[:PASSAGES]
     queries = (texts_of(given.queries) if given.queries else [text[:60] for text in corpus])[:QUERIES]
@@ -127,6 +132,15 @@ def say(line: str) -> None:
 def texts_of(path: Path) -> list[str]:
     with path.open(encoding="utf-8") as lines:
         return [json.loads(line)["text"] for line in lines]
+
+
+def sample_chunks() -> list[str]:
+    """Texts of all chunks of the sample documents, as they are embedded."""
+    texts = []
+    for path in sorted(SAMPLES.glob("*.md")):
+        document = parse(path.read_bytes(), source_name=path.name, media_type="text/markdown")
+        texts += [one.text for one in chunk(document, ChunkingOptions(), count_tokens=None)]
+    return texts
 
 
 if __name__ == "__main__":

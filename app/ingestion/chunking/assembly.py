@@ -140,7 +140,8 @@ class Assembler:
         maximum = min(int(size * limit / tokens * SAFETY), size - 1)
         if maximum < 1:
             raise DocumentUnreadable(
-                f"the embedding model takes {self._options.max_tokens} tokens, which hold not even a section's label and one character"
+                f"the embedding model takes {self._options.max_tokens} tokens: "
+                "too few for a section's label and one character"
             )
         drafts = passage.packer(maximum).pack(passage.draft.units, after=passage.before)
         before, headings = passage.before, passage.headings

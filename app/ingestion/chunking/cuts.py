@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from app.ingestion.chunking.units import NO_FRAME, Frame, Limits, Unit
 from app.text.segmentation import (
     code_point_ends,
@@ -55,20 +57,17 @@ def pieces(source: str, levels: Levels, unit: Unit) -> list[Unit]:
         if len(ranges) > 1:
             rest = levels[place + 1 :]
             return [
-                Unit(
+                replace(
+                    unit,
                     start=unit.start if number == 0 else start,
                     end=end,
-                    container=unit.container,
                     cut=partial(_cut, source, rest) if rest else None,
-                    frame=unit.frame,
                     begins=unit.begins and number == 0,
                     finishes=unit.finishes and number == len(ranges) - 1,
-                    overlaps=unit.overlaps,
-                    margin=unit.margin,
                 )
                 for number, (start, end) in enumerate(ranges)
             ]
-    return [_whole(unit)]
+    return [replace(unit, cut=None)]
 
 
 def _cut(source: str, levels: Levels, unit: Unit, limits: Limits) -> list[Unit]:
@@ -84,16 +83,3 @@ def _trimmed(source: str, base: int, ends: Sequence[int]) -> list[tuple[int, int
             ranges.append((start + len(text) - len(text.lstrip()), start + len(text.rstrip())))
         start = end
     return ranges
-
-
-def _whole(unit: Unit) -> Unit:
-    return Unit(
-        start=unit.start,
-        end=unit.end,
-        container=unit.container,
-        frame=unit.frame,
-        begins=unit.begins,
-        finishes=unit.finishes,
-        overlaps=unit.overlaps,
-        margin=unit.margin,
-    )

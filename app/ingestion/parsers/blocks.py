@@ -13,7 +13,7 @@ Range = tuple[int, int]
 
 
 class BlockKind(StrEnum):
-    """What a block is; `rule` is a line that only separates."""
+    """What a block is; `rule` has nothing to read: a line that separates, a comment."""
 
     HEADING = "heading"
     PARAGRAPH = "paragraph"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from mdit_py_plugins.front_matter import front_matter_plugin
+from msgspec.structs import replace
 
 from app.ingestion.parsers.blocks import Block, BlockKind, ParsedDocument
 from app.ingestion.parsers.lines import Lines, prose_block
@@ -18,6 +19,10 @@ from app.ingestion.parsers.markdown_blocks import code_block, heading_block, pla
 from app.text.normalise import normalise
 
 MAX_NESTING = 100
+MAX_TITLE = 300
+"""Characters. A longer "heading" is a paragraph whose writer forgot the blank line before a `---`: it is text."""
+
+_COMMENTS = re.compile(r"\s*(?:<!--(?:(?!-->).)*-->\s*)+", re.S)
 # A line of nothing but container marks takes the library quadratic time; such a line is only a line of text here.
 _MARKS_ONLY = re.compile(r"^(?:(?:[-+*>]|\d{1,9}[.)])[ \t]+){100,}.*$", re.M)
 _TITLE = re.compile(r"^title:[ \t]*(?P<quote>[\"']?)(?P<title>.+?)(?P=quote)[ \t]*$", re.M)
@@ -117,13 +122,13 @@ class _Blocks:
     def _by_type(self, tokens: Sequence[Token], place: int, first: int, end: int) -> Block:
         token, lines = tokens[place], self._lines
         start, stop = lines.range(first, end)
-        if token.type == "heading_open" and token.level == 0:
+        if token.type == "heading_open" and token.level == 0 and len(tokens[place + 1].content) <= MAX_TITLE:
             return heading_block(start, stop, int(token.tag[1:]), plain_title(self._titles, tokens[place + 1].content))
         if token.type == "table_open":
             return table_block(lines, first, end)
         if token.type in ("fence", "code_block"):
             return code_block(lines, token, first, end)
-        if token.type == "hr":
+        if token.type == "hr" or (token.type == "html_block" and _COMMENTS.fullmatch(lines.text, start, stop)):
             return Block(kind=BlockKind.RULE, start=start, end=stop)
         if token.type == "front_matter":
             rows = lines.line_ranges(first, end)
@@ -139,15 +144,5 @@ class _Blocks:
 
 
 def _with_list(block: Block, kind: BlockKind, list_id: int | None, depth: int) -> Block:
-    return Block(
-        kind=kind,
-        start=block.start,
-        end=block.end,
-        depth=depth,
-        list_id=list_id,
-        rows=block.rows if kind is block.kind else (),
-        head=block.head,
-        tail=block.tail,
-        opening=block.opening,
-        closing=block.closing,
-    )
+    rows = block.rows if kind is block.kind else ()
+    return replace(block, kind=kind, depth=depth, list_id=list_id, rows=rows)

@@ -11,11 +11,11 @@ from app.text.decoding import UndecodableError, decode
 
 PARSERS: Mapping[str, Callable[[bytes], ParsedDocument]] = MappingProxyType(
     {
-        "text/markdown": lambda data: parse_markdown(_text(data)),
-        "text/plain": lambda data: parse_plain(_text(data)),
+        "text/markdown": lambda data: parse_markdown(decode(data)),
+        "text/plain": lambda data: parse_plain(decode(data)),
     }
 )
-SUFFIXES = (".md", ".markdown", ".mdown", ".txt", ".text", ".log", ".rst")
+SUFFIXES = (".md", ".markdown", ".mdown", ".txt", ".text", ".rst")
 ALIASES: Mapping[str, str] = MappingProxyType({"text/x-markdown": "text/markdown", "text/x-rst": "text/plain"})
 
 
@@ -42,7 +42,3 @@ def supported_media_types() -> tuple[str, ...]:
 def supported_suffixes() -> tuple[str, ...]:
     """Name endings that a walk through a folder takes, lower case, with the dot."""
     return SUFFIXES
-
-
-def _text(data: bytes) -> str:
-    return decode(data)

@@ -15,7 +15,7 @@ from app.text.weights import weight
 from tests.support.markdown import documents, lines
 
 few = settings(
-    max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 options = st.builds(
     ChunkingOptions,
@@ -67,7 +67,7 @@ def test_no_promise_of_structure_is_broken(text: str, given_options: ChunkingOpt
 
 @pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "structure_aware"])
 @given(text=anything, size=st.sampled_from([100, 300]), overlap=st.sampled_from([0, 60]))
-@settings(few, max_examples=25)
+@settings(few, max_examples=15)
 def test_every_strategy_keeps_its_promises(strategy: str, text: str, size: int, overlap: int) -> None:
     document = parsed(text)
     given_options = ChunkingOptions(strategy=strategy, size=size, overlap=overlap)
@@ -94,7 +94,7 @@ def letters(texts: Sequence[str]) -> list[int]:
 
 
 @given(anything, options)
-@settings(few, max_examples=25)
+@settings(few, max_examples=15)
 def test_no_chunk_is_above_the_models_input_limit(text: str, given_options: ChunkingOptions) -> None:
     document = parsed(text)
     limited = ChunkingOptions(

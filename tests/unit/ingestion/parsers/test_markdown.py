@@ -133,6 +133,17 @@ def test_a_line_of_a_hundred_thousand_marks_is_text() -> None:
     assert only("- " * 100_000 + "x").kind is BlockKind.PARAGRAPH
 
 
+def test_a_paragraph_underlined_by_mistake_is_text() -> None:
+    assert [kind for kind, _, _ in kinds(parse_markdown("слово " * 60 + "\n---\n\nкоротко\n---"))] == [
+        "paragraph",
+        "heading",
+    ]
+
+
+def test_a_comment_has_nothing_to_read() -> None:
+    assert [kind for kind, _, _ in kinds(parse_markdown("<!-- a\nb -->\n\n<!-- c --> text"))] == ["rule", "paragraph"]
+
+
 @given(documents | lines)
 @settings(max_examples=100, deadline=None)
 def test_blocks_are_in_order_and_leave_nothing_out(text: str) -> None:
