@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from app.cli.context import print_json
+from app.clients.local_model.counting import PassageCounter
 from app.domain.documents import Chunk, ChunkingOptions
 from app.ingestion.chunking import STRATEGIES, chunk
 from app.ingestion.chunking.lint import Finding, lint
@@ -20,27 +21,18 @@ SNIFFED_BYTES = 8192
 
 
 class ChunkView(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A chunk under the names that the API uses."""
+    """A chunk as `--json` prints it. `span` reaches from the first to the last character, `spans` are its parts."""
 
     chunk_index: int
     text: str
     content_start: int
     section_path: tuple[str, ...]
-    section_depths: tuple[int, ...]
+    span: tuple[int, int]
     spans: tuple[tuple[int, int], ...]
-    heading_spans: tuple[tuple[int, int], ...]
     page: int | None
     weight: int
-    chunk_strategy: str
-
-
-class FileView(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One file's chunks; `findings` is None without --lint."""
-
-    source_name: str
-    media_type: str
-    chunks: list[ChunkView]
-    findings: list[Finding] | None = None
+    tokens: int | None
+    strategy: str
 
 
 @click.command("chunk")
@@ -48,42 +40,47 @@ class FileView(Struct, frozen=True, kw_only=True, rename="camel"):
 @click.option("--strategy", type=click.Choice(list(STRATEGIES)), default="structure_aware", show_default=True)
 @click.option("--size", type=click.IntRange(100, 8000), default=900, show_default=True, help="Weighted characters.")
 @click.option("--overlap", type=click.IntRange(0, 4000), default=120, show_default=True, help="Weighted characters.")
-@click.option("--json", "as_json", is_flag=True, help="Print every chunk in full.")
+@click.option("--no-model", is_flag=True, help="Cut by characters alone, not at the embedding model's token limit too.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line: a chunk (with --lint a finding).")
 @click.option("--lint", "check", is_flag=True, help="Check the chunks against the file; exit code 1 on a finding.")
-def command(file: Path, strategy: str, size: int, overlap: int, as_json: bool, check: bool) -> int:
-    """Show how a file is cut into passages. Sizes only: no embedding model is asked."""
+def command(file: Path, strategy: str, size: int, overlap: int, no_model: bool, as_json: bool, check: bool) -> int:
+    """Show how a file is cut into passages: exactly as it would be indexed with the embedded model."""
     data = file.read_bytes()
-    media_type = sniff(data[:SNIFFED_BYTES], file.name)
-    document = parse(data, source_name=file.name, media_type=media_type)
-    options = ChunkingOptions(strategy=strategy, size=size, overlap=overlap)
-    chunks = chunk(document, options, count_tokens=None)
+    document = parse(data, source_name=file.name, media_type=sniff(data[:SNIFFED_BYTES], file.name))
+    counter = None if no_model else PassageCounter.load()
+    options = ChunkingOptions(
+        strategy=strategy, size=size, overlap=overlap, max_tokens=counter.max_tokens if counter else None
+    )
+    count_tokens = counter.count_tokens if counter else None
+    chunks = chunk(document, options, count_tokens=count_tokens)
     findings = lint(document, chunks, options) if check else None
-    if as_json:
-        print_json(
-            FileView(
-                source_name=file.name,
-                media_type=media_type,
-                chunks=[_view(one) for one in chunks],
-                findings=findings,
-            )
-        )
-    else:
+    if not as_json:
         _print(Console(), file.name, chunks, findings)
+    elif findings is not None:
+        _print_lines(findings)
+    else:
+        tokens = count_tokens([one.text for one in chunks]) if count_tokens else [None] * len(chunks)
+        _print_lines([_view(one, number) for one, number in zip(chunks, tokens, strict=True)])
     return 1 if findings else 0
 
 
-def _view(one: Chunk) -> ChunkView:
+def _print_lines(entries: Sequence[ChunkView | Finding]) -> None:
+    for entry in entries:
+        print_json(entry)
+
+
+def _view(one: Chunk, tokens: int | None) -> ChunkView:
     return ChunkView(
         chunk_index=one.index,
         text=one.text,
         content_start=one.content_start,
         section_path=one.section_path,
-        section_depths=one.section_depths,
+        span=(one.spans[0][0], one.spans[-1][1]),
         spans=one.spans,
-        heading_spans=one.heading_spans,
         page=one.page,
         weight=one.weight,
-        chunk_strategy=one.strategy,
+        tokens=tokens,
+        strategy=one.strategy,
     )
 
 
@@ -93,9 +90,9 @@ def _print(console: Console, name: str, chunks: Sequence[Chunk], findings: Seque
         where = ", ".join(f"{start}–{end}" for start, end in one.spans)
         snippet = " ".join(one.content.split())
         snippet = snippet if len(snippet) <= SNIPPET else snippet[: SNIPPET - 1].rstrip() + "…"
-        console.print(f"[bold]{one.index}[/bold] [cyan]{escape(breadcrumb)}[/cyan]", highlight=False)
+        console.print(f"[bold]{one.index}[/bold] [cyan]{escape(breadcrumb)}[/cyan]", highlight=False, soft_wrap=True)
         console.print(f"  [dim]weight {one.weight}  source {where}[/dim]", highlight=False)
-        console.print(f"  {escape(snippet)}", highlight=False)
+        console.print(f"  {escape(snippet)}", highlight=False, soft_wrap=True)
     console.print(f"[dim]{len(chunks)} chunks[/dim]", highlight=False)
     for finding in findings or ():
         subject = "document" if finding.chunk is None else f"chunk {finding.chunk}"

@@ -181,8 +181,11 @@ class Worker:
             error = stored(JobCancelled("cancelled on request"))
             await self._safely(run.lease, run.handler.abandon(run.lease, error, JobState.CANCELLED))
         else:
-            await self._safely(run.lease, self._queue.postpone(run.lease, delay=timedelta()))
-            self._report(run.lease, "released")
+            await self._safely(run.lease, self._release(run.lease))
+
+    async def _release(self, lease: Lease) -> None:
+        await self._queue.postpone(lease, delay=timedelta())
+        self._report(lease, "released")
 
     async def _failed(self, run: _Run, error: Exception) -> None:
         lease = run.lease

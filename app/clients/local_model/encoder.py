@@ -38,7 +38,7 @@ class E5Encoder:
         self._words = weights.q4_blocks("emb.word", sizes.words, sizes.hidden)
         type_row = weights.floats("emb.type", sizes.types, sizes.hidden)[0]
         self._positions = weights.floats("emb.pos", sizes.positions, sizes.hidden) + type_row
-        self._tokenizer = _tokenizer(weights)
+        self._tokenizer = tokenizer_of(weights)
         self._query_prefix = self._tokenizer.encode(QUERY_PREFIX)
         self._passage_prefix = self._tokenizer.encode(PASSAGE_PREFIX)
 
@@ -94,7 +94,8 @@ def _pool(hidden: FloatArray) -> FloatArray:
     return np.asarray(mean / norm, dtype=np.float32)
 
 
-def _tokenizer(weights: Q4File) -> UnigramTokenizer:
+def tokenizer_of(weights: Q4File) -> UnigramTokenizer:
+    """The model's own tokenizer."""
     sizes = weights.sizes
     pieces = weights.pieces()
     masks = {index for index, (piece, _) in enumerate(pieces) if piece == _MASK_PIECE}
