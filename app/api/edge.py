@@ -97,7 +97,7 @@ class Edge:
             self._metrics.http_finished(route=route, method=scope["method"], status=status, seconds=seconds)
             if status == 413:
                 self._metrics.request_limited("body")
-        write = self._log.debug if route in QUIET_ROUTES and status < 400 else self._log.info
+        write = self._log.debug if route in QUIET_ROUTES and status in {200, 503} else self._log.info
         write("http_request", route=route, method=scope["method"], status=status, ms=round(seconds * 1000, 1))
 
 
