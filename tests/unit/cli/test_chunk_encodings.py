@@ -24,12 +24,13 @@ def test_chunks_are_shown_with_their_breadcrumb_and_checked(tmp_path: Path) -> N
     assert "lint: nothing found" in output
 
 
-def test_json_gives_every_chunk_in_full(tmp_path: Path) -> None:
+def test_a_file_in_an_old_encoding_is_read_and_cut_as_asked(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(("слово " * 400).encode("cp1251"))
     code, output = run(path, "--json", "--size", "300", "--strategy", "fixed")
-    found = json.loads(output)
-    assert (code, found["mediaType"], found["findings"]) == (0, "text/plain", None)
-    assert len(found["chunks"]) > 5
-    assert found["chunks"][0]["chunkStrategy"] == "fixed"
-    assert found["chunks"][0]["weight"] <= 300
+    found = [json.loads(line) for line in output.splitlines()]
+    assert code == 0
+    assert len(found) > 5
+    assert {one["strategy"] for one in found} == {"fixed"}
+    assert max(one["weight"] for one in found) <= 300
+    assert found[0]["text"].startswith("слово слово")
