@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from app.cli.context import print_json
+from app.cli.rendering import snippet, trail
 from app.clients.local_model.counting import PassageCounter
 from app.domain.documents import Chunk, ChunkingOptions
 from app.ingestion.chunking import STRATEGIES, chunk
@@ -16,7 +17,6 @@ from app.ingestion.chunking.lint import Finding, lint
 from app.ingestion.media_types import sniff
 from app.ingestion.parsers import parse
 
-SNIPPET = 160
 SNIFFED_BYTES = 8192
 
 
@@ -86,13 +86,11 @@ def _view(one: Chunk, tokens: int | None) -> ChunkView:
 
 def _print(console: Console, name: str, chunks: Sequence[Chunk], findings: Sequence[Finding] | None) -> None:
     for one in chunks:
-        breadcrumb = " › ".join((name, *one.section_path))
+        breadcrumb = trail(name, one.section_path)
         where = ", ".join(f"{start}–{end}" for start, end in one.spans)
-        snippet = " ".join(one.content.split())
-        snippet = snippet if len(snippet) <= SNIPPET else snippet[: SNIPPET - 1].rstrip() + "…"
         console.print(f"[bold]{one.index}[/bold] [cyan]{escape(breadcrumb)}[/cyan]", highlight=False, soft_wrap=True)
         console.print(f"  [dim]weight {one.weight}  source {where}[/dim]", highlight=False)
-        console.print(f"  {escape(snippet)}", highlight=False, soft_wrap=True)
+        console.print(f"  {escape(snippet(one.content))}", highlight=False, soft_wrap=True)
     console.print(f"[dim]{len(chunks)} chunks[/dim]", highlight=False)
     for finding in findings or ():
         subject = "document" if finding.chunk is None else f"chunk {finding.chunk}"

@@ -25,7 +25,7 @@ from app.evaluation.golden import (
 )
 from app.evaluation.modes import MODES
 from app.evaluation.rejection import compare_scores
-from app.evaluation.report import GoldenView, ModelView, golden_view
+from app.evaluation.report import GoldenView, ModelView, embedder_view, golden_view, reranker_view
 from app.evaluation.runner import Conditions, ask, report_of
 
 QUESTIONS = (
@@ -91,11 +91,10 @@ async def run_demo(service: Service) -> DemoReport:
     indexed = [await _index(door, folder, one, ids[one.name]) for one in collections]
     index_s = time.perf_counter() - began
     outcomes = [outcome for collection in indexed for outcome in collection.documents]
-    info = service.models.info
     return DemoReport(
         engine=(await service.index.status(Deadline.after(STATUS_WAIT_S))).engine,
-        embedder=ModelView(id=service.model.key, weights_sha256=service.model.weights_sha256),
-        reranker=ModelView(id=f"{info.dialect}:{info.model}") if info else None,
+        embedder=embedder_view(service.model),
+        reranker=reranker_view(service.models.info),
         collections=tuple(indexed),
         chunks=sum(outcome.chunks for outcome in outcomes),
         embedded_chunks=sum(outcome.chunks for outcome in outcomes if outcome.status == "indexed"),

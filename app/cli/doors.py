@@ -142,7 +142,6 @@ class LocalDoor:
             )
         except KroshkaError as error:
             return Upload(outcome="refused", reason=str(error))
-        self._service.wake.set()
         job_id = str(accepted.job_id) if accepted.job_id else None
         return Upload(outcome=accepted.outcome, document_id=str(accepted.document_id), job_id=job_id)
 

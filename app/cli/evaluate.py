@@ -30,9 +30,10 @@ from app.evaluation.report import (
     EvaluationView,
     Indexing,
     LoadView,
-    ModelView,
+    embedder_view,
     evaluation_view,
     remarks,
+    reranker_view,
     table_rows,
 )
 from app.evaluation.runner import Conditions, ModeReport, evaluate
@@ -98,15 +99,14 @@ async def _evaluate(
             with counting_bar(f"asking ({mode.name})") as advance:
                 questions = dataset.questions
                 reports.append(await evaluate(service.search, questions, mode, conditions, on_progress=advance))
-        info = service.models.info
-        view = evaluation_view(
-            dataset.name,
-            reports,
-            indexing=indexing,
-            embedder=ModelView(id=service.model.key, weights_sha256=service.model.weights_sha256),
-            reranker=ModelView(id=f"{info.dialect}:{info.model}") if info else None,
-            while_indexing=load.view() if indexing.index_s is not None else None,
-        )
+            view = evaluation_view(
+                dataset.name,
+                reports,
+                indexing=indexing,
+                embedder=embedder_view(service.model),
+                reranker=reranker_view(service.models.info),
+                while_indexing=load.view() if indexing.index_s is not None else None,
+            )
         return view, reports
 
 

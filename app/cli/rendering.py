@@ -16,7 +16,12 @@ SNIPPET = 160
 
 def breadcrumb(hit: Hit) -> str:
     """`Регламент.md › 2. Первичная диагностика`."""
-    return " › ".join((hit.source_name, *hit.section_path))
+    return trail(hit.source_name, hit.section_path)
+
+
+def trail(source_name: str, section_path: Sequence[str]) -> str:
+    """File and headings as one line."""
+    return " › ".join((source_name, *section_path))
 
 
 def scores_line(hit: Hit) -> str:
@@ -25,16 +30,16 @@ def scores_line(hit: Hit) -> str:
     return "  ".join(f"{name} {value:.4f}" for name, value in scores.items() if value is not None)
 
 
-def snippet(hit: Hit) -> str:
-    """The beginning of the content, on one line."""
-    text = " ".join(hit.text[hit.content_start :].split())
+def snippet(content: str) -> str:
+    """The beginning of a passage's content, on one line."""
+    text = " ".join(content.split())
     return text if len(text) <= SNIPPET else text[: SNIPPET - 1].rstrip() + "…"
 
 
 def print_hits(console: Console, hits: Sequence[Hit], *, indent: str = "  ", with_text: bool = True) -> None:
     for number, hit in enumerate(hits, start=1):
         lines = [f"[bold]{number}.[/bold] [cyan]{escape(breadcrumb(hit))}[/cyan]", f"   [dim]{scores_line(hit)}[/dim]"]
-        for line in [*lines, f"   {escape(snippet(hit))}"] if with_text else lines:
+        for line in [*lines, f"   {escape(snippet(hit.text[hit.content_start :]))}"] if with_text else lines:
             # Never wrapped by us: what is piped into a file keeps one line a fact.
             console.print(f"{indent}{line}", highlight=False, soft_wrap=True)
 

@@ -6,6 +6,8 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from app.domain.errors import InvalidInput
+from app.domain.search import RerankerInfo
+from app.domain.vectors import EmbeddingModel
 from app.evaluation.golden import KindFigures
 from app.evaluation.measures import FIGURE_NAMES
 from app.evaluation.rejection import Rejection
@@ -49,6 +51,16 @@ class ModelView(Struct, frozen=True, kw_only=True, rename="camel"):
 
     id: str
     weights_sha256: str | None = None
+
+
+def embedder_view(model: EmbeddingModel) -> ModelView:
+    """The embedding model by its key, which changes with everything that changes its vectors."""
+    return ModelView(id=model.key, weights_sha256=model.weights_sha256)
+
+
+def reranker_view(info: RerankerInfo | None) -> ModelView | None:
+    """The reranker by dialect and model; None where there is none."""
+    return ModelView(id=f"{info.dialect}:{info.model}") if info else None
 
 
 class Indexing(Struct, frozen=True, kw_only=True):
